@@ -80,7 +80,9 @@ struct scan {
 	/* the scanner's own */
 	bool tolerant;
 	bool lf_is_space;
-#include "spillway/scan_private.h"
+	struct scan_sink sink;
+	uint8_t *stack;
+	uint32_t max_depth;
 };
 
 /*
