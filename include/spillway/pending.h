@@ -54,6 +54,7 @@ struct pending_request {
 	usec_t born;
 	usec_t deadline;     /* USEC_NEVER, or when it times out */
 	uint64_t tool;	     /* hash of the tool's name, or 0 */
+	uint64_t stream;     /* place of its end in the bytes sent, or 0 */
 	struct id id;	     /* the requester's own spelling */
 	struct id token;     /* its progress token, type ID_NONE if none */
 	const char *meta;    /* raw `"io.modelcontextprotocol/..":..,` members */
@@ -87,6 +88,13 @@ uint32_t pending_find_token(const struct pending *, const struct id *token);
  */
 struct pending_request *pending_get(struct pending *, uint32_t ref);
 void pending_remove(struct pending *, uint32_t ref);
+
+/*
+ * Its reply was seen: it is not found, listed, timed or counted any more, but
+ * pending_get() knows it until pending_remove(), so that a reply that waits
+ * in the queue can still be replaced by an error with the host's own id.
+ */
+void pending_close(struct pending *, uint32_t ref);
 
 /* Entries in order of arrival. */
 uint32_t pending_first(const struct pending *);

@@ -51,7 +51,9 @@ struct reply_facts {
 
 /*
  * {"jsonrpc":"2.0","id":ID,"error":{"code":..,"message":"..","data":{..}}}.
- * message is one sentence made from the facts. Returns the length with LF.
+ * message is one sentence made from the facts (NULL: none). Returns the
+ * length with LF; 0 if cap is too small, or for an id that is cut. An id
+ * that is neither string nor number is written as null.
  */
 size_t reply_make_error(char *buf, size_t cap, const struct id *,
     enum reply_error, const struct reply_facts *);

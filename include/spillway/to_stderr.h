@@ -40,7 +40,8 @@ void to_stderr_free(struct to_stderr **);
 /*
  * Bytes of the server's stderr as they came. Whole lines stay whole; a line
  * that grows beyond 64 KiB, or waits unfinished for more than 100 ms, goes
- * out in parts (progress bars without LF).
+ * out in parts (progress bars without LF). A line of ours that comes between
+ * two parts gets an LF before it.
  */
 void to_stderr_server(struct to_stderr *, const char *bytes, size_t n,
     usec_t now);
@@ -59,7 +60,7 @@ void to_stderr_junk(struct to_stderr *, const char *text, size_t n,
 void to_stderr_log(struct to_stderr *, enum log_level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A metrics line, already formatted, without LF. */
+/* A metrics line, already formatted, prefix and all, without LF. */
 void to_stderr_metrics(struct to_stderr *, const char *line, size_t n);
 
 /* What to write next; whole lines in order. sent: n bytes were written. */
@@ -72,7 +73,8 @@ void to_stderr_close(struct to_stderr *);
 
 /*
  * Timers: writes a due `suppressed N lines` line or an overdue partial line;
- * returns the next instant it wants to be called, or USEC_NEVER.
+ * returns the next instant it wants to be called, or USEC_NEVER. At the end
+ * of the session, now = USEC_NEVER writes whatever is still held back.
  */
 usec_t to_stderr_tick(struct to_stderr *, usec_t now);
 
@@ -85,7 +87,10 @@ int to_stderr_tee(struct to_stderr *);
 int to_stderr_tee_peek(struct to_stderr *, struct iovec *, int max);
 void to_stderr_tee_sent(struct to_stderr *, size_t n);
 
-/* The last whole stderr lines of the server, at most STDERR_TAIL bytes. */
+/*
+ * The last whole stderr lines of the server with their LFs, at most
+ * STDERR_TAIL bytes; the end of the last line if that alone is longer.
+ */
 size_t to_stderr_tail(const struct to_stderr *, char *buf, size_t cap);
 
 uint64_t to_stderr_dropped(const struct to_stderr *); /* lines */
