@@ -11,13 +11,14 @@ CC      ?= cc
 CFLAGS  ?= -O2 -g
 PKG_CONFIG ?= pkg-config
 
+INSTALL ?= install
+
 # SAN=address,undefined builds an instrumented variant beside the plain one.
-ifdef SAN
-VARIANT := $(subst $(comma),-,$(SAN))
-SANFLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
-endif
 comma := ,
 VARIANT := $(if $(SAN),$(subst $(comma),-,$(SAN)),plain)
+ifdef SAN
+SANFLAGS := -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
 OBJ := build/$(VARIANT)
 PROGRAM := $(if $(SAN),$(OBJ)/spillway,build/spillway)
 
@@ -47,6 +48,13 @@ TOP  := $(patsubst src/%.c,$(OBJ)/%.o,$(sort $(wildcard src/*.c)))
 UNIT := $(patsubst tests/unit/%.c,$(OBJ)/unit/%,$(sort $(wildcard tests/unit/test_*.c)))
 KIT  := $(patsubst tests/unit/%.c,$(OBJ)/unit/%.o,$(sort $(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c))))
 
+OST  := $(patsubst tests/os/%.c,$(OBJ)/os/%,$(sort $(wildcard tests/os/test_*.c)))
+
+# What `make check` proves under; T=WORD runs only tests with WORD in the name.
+CHECK_SAN := address,undefined
+CHECKED := plain $(subst $(comma),-,$(CHECK_SAN))
+RUN := scripts/run-tests $(if $(JOBS),-j $(JOBS)) $(if $(T),-k $(T))
+
 Q := $(if $(V),,@)
 
 all: $(PROGRAM)
@@ -74,9 +82,78 @@ $(OBJ)/unit/test_%: $(OBJ)/unit/test_%.o $(KIT) $(OBJ)/core.a
 	@echo "  LD    $@"
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(KIT) $(OBJ)/core.a $(CHECK_LIBS) $(JANSSON_LIBS)
 
+# Tests of src/os and of what lies above, less the session's own two files.
+$(OBJ)/os/test_%.o: tests/os/test_%.c
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests/unit -Isrc $(ALL_CFLAGS) -Wno-missing-prototypes -c -o $@ $<
+
+$(OBJ)/os/test_%: $(OBJ)/os/test_%.o $(OS) $(filter-out %/main.o %/session.o,$(TOP)) $(OBJ)/core.a
+	@echo "  LD    $@"
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lev $(JANSSON_LIBS)
+
+tests: $(PROGRAM) $(UNIT) $(OST)
+
+both: tests
+	$(Q)$(MAKE) --no-print-directory SAN=$(CHECK_SAN) tests
+
+check: both
+	$(Q)$(RUN) lint $(foreach k,unit os e2e cases,$(CHECKED:%=$(k):%)) real:plain
+
+check-unit: $(UNIT)
+	$(Q)$(RUN) unit:$(VARIANT)
+
+check-os: $(OST)
+	$(Q)$(RUN) os:$(VARIANT)
+
+check-e2e: $(PROGRAM)
+	$(Q)$(RUN) e2e:$(VARIANT) cases:$(VARIANT)
+
+check-real: $(PROGRAM)
+	$(Q)$(RUN) real:$(VARIANT)
+
+lint: $(PROGRAM)
+	$(Q)$(RUN) lint
+
+bench: $(PROGRAM)
+	$(Q)SPILLWAY=$(CURDIR)/$(PROGRAM) tests/bench/run
+
+demo:
+	$(Q)scripts/install-deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)SPILLWAY=$(CURDIR)/$(PROGRAM) scripts/demo
+
+install: all
+	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
+	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/spillway
+	$(INSTALL) -m 644 man/spillway.1 $(DESTDIR)$(MANDIR)/man1/spillway.1
+	$(INSTALL) -m 644 README COPYING $(DESTDIR)$(DOCDIR)
+
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/spillway $(DESTDIR)$(MANDIR)/man1/spillway.1
+	rm -f $(DESTDIR)$(DOCDIR)/README $(DESTDIR)$(DOCDIR)/COPYING
+	rmdir $(DESTDIR)$(DOCDIR) 2>/dev/null || true
+
+help:
+	@echo "make               build/spillway"
+	@echo "make demo          install what is missing, build, show the main job"
+	@echo "make check         all tests, plain and instrumented; T=WORD for some"
+	@echo "make check-unit    tests of src/core        (these four take SAN= and T=)"
+	@echo "make check-os      tests of src/os"
+	@echo "make check-e2e     real processes, and tests/cases"
+	@echo "make check-real    published clients and servers (needs npm)"
+	@echo "make lint          static checks"
+	@echo "make bench         throughput and latency beside a direct pipe"
+	@echo "make install       PREFIX=$(PREFIX) DESTDIR= BINDIR= MANDIR= DOCDIR="
+	@echo "make uninstall     what install put there"
+	@echo "make clean         remove build/"
+	@echo "SAN=address,undefined  instrumented variant in build/address-undefined"
+	@echo "V=1 shows commands; WERROR=0 keeps warnings warnings; CFLAGS are yours"
+
 clean:
 	rm -rf build
 
-.PHONY: all clean
+.PHONY: all tests both check check-unit check-os check-e2e check-real lint \
+	bench demo install uninstall help clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

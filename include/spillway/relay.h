@@ -69,9 +69,10 @@ void relay_peer_gone(struct relay *, enum relay_peer, usec_t now);
 /*
  * The server is gone and all it wrote was given to relay_server_bytes():
  * every pending request gets its error. status is a wait status, or -1 when
- * the server lives but its session is over.
+ * the server lives but its session is over. stopping: we had begun to end it.
  */
-void relay_server_gone(struct relay *, int status, usec_t now);
+void relay_server_gone(struct relay *, int status, bool stopping,
+    usec_t now);
 
 /* The clocks restart: the proxy was stopped, suspended or starved. */
 void relay_restart_clocks(struct relay *, usec_t now);

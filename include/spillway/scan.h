@@ -41,6 +41,7 @@ enum scan_status {
 #define SCAN_HELD_MAX 9
 
 struct scan;
+struct scan_body;
 
 struct scan_sink {
 	/*
@@ -51,7 +52,8 @@ struct scan_sink {
 	 * (strings: without quotes, escapes as written), clipped to
 	 * SCAN_TOKEN_MAX, which s->token_cut tells; valid during the call.
 	 * Only tokens with s->depth <= s->watch are told; the sink may
-	 * change s->watch at any time. Must not call scan_*().
+	 * change s->watch at any time, but a string or scalar whose begin
+	 * was told has its end told, and no other. Must not call scan_*().
 	 */
 	void (*event)(void *arg, struct scan *s, enum scan_event, uint64_t off);
 	/*
@@ -80,9 +82,26 @@ struct scan {
 	/* the scanner's own */
 	bool tolerant;
 	bool lf_is_space;
+	bool in_object; /* kind of the innermost container */
+	bool is_key;	/* the string being read is a member name */
+	bool telling;	/* the token being read was told, so is its end */
+	uint8_t state;	/* enum state, see scan_impl.h */
+	uint8_t expect; /* enum expect, after scan_tolerate() */
+	uint8_t number; /* enum number */
+	uint8_t at;	/* bytes of literal, hex digits or UTF-8 part seen */
+	uint8_t need;	/* UTF-8: continuation bytes to come, the next of */
+	uint8_t low;	/* them from here */
+	uint8_t high;	/* to here */
+	enum scan_status status;
 	struct scan_sink sink;
 	uint8_t *stack;
 	uint32_t max_depth;
+	uint32_t kept;	     /* bytes of token in keep */
+	const char *literal; /* true, false, ..., the one being read */
+	const char *base;    /* of the bytes being fed */
+	const char *mark;    /* where among them the token goes on */
+	const struct scan_body *body;
+	char keep[SCAN_TOKEN_MAX]; /* a token that spans calls */
 };
 
 /*

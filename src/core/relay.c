@@ -116,6 +116,28 @@ tell_store(struct relay *r)
 	    strerror(budget_store_errno(r->budget)));
 }
 
+/* --observe: the bytes go on as they are, whole frames or not. */
+static void
+observe_pass(struct relay *r, struct queue *q, const char *p, size_t n)
+{
+	struct frame_tag tag = { .class = FRAME_OTHER, .ref = PENDING_NONE };
+
+	if (queue_borrow(q, p, n, &tag, r->now) != 0 &&
+	    queue_put(q, p, n, &tag, r->now, false) != 0)
+		relay_end(r, END_OVERLOAD);
+}
+
+/* Nobody reads any more what waits here. */
+static void
+drop_waiting(struct queue *q)
+{
+	struct frame *f;
+
+	queue_settle(q);
+	while ((f = queue_first_unsent(q)) != NULL)
+		queue_drop(q, f);
+}
+
 void
 relay_host_bytes(struct relay *r, const char *p, size_t n, usec_t now)
 {
@@ -147,13 +169,11 @@ relay_server_bytes(struct relay *r, const char *p, size_t n, usec_t now)
 	r->now = now;
 	r->m.stdout_bytes += n;
 	r->stall.server_byte = now;
-	if (r->end != END_NOT)
+	if (r->end != END_NOT || r->host_gone)
 		return;
 	to_host_bytes(&r->to_host, p, n);
-	if (r->limits.observe && !r->host_gone)
+	if (r->limits.observe)
 		observe_pass(r, r->host_queue, p, n);
-	if (r->host_gone)
-		drop_waiting(r->host_queue);
 	tell_store(r);
 	note_waiting(r);
 }
@@ -165,7 +185,7 @@ relay_server_eof(struct relay *r, usec_t now)
 	if (r->server_eof)
 		return;
 	r->server_eof = true;
-	if (r->end == END_NOT)
+	if (r->end == END_NOT && !r->host_gone)
 		to_host_eof(&r->to_host);
 	frame_forget(&r->to_host);
 	note_waiting(r);
@@ -251,16 +271,6 @@ relay_sent(struct relay *r, enum relay_peer to, size_t n, usec_t now)
 	}
 }
 
-/* Everything that waits goes, the frame begun included: nobody reads it. */
-static void
-forget_waiting(struct relay *r, struct queue **q_p)
-{
-	queue_free(q_p);
-	*q_p = queue_new(r->budget);
-	if (*q_p == NULL)
-		relay_end(r, END_OVERLOAD);
-}
-
 void
 relay_peer_gone(struct relay *r, enum relay_peer peer, usec_t now)
 {
@@ -291,12 +301,14 @@ answer_all(struct relay *r, enum reply_error e,
 }
 
 void
-relay_server_gone(struct relay *r, int status, usec_t now)
+relay_server_gone(struct relay *r, int status, bool stopping, usec_t now)
 {
 	char tail[STDERR_TAIL];
 	struct reply_facts facts = { .tail = tail };
 
 	relay_server_eof(r, now);
+	if (!r->host_eof && !r->host_gone && r->end == END_NOT && !stopping)
+		r->server_died = true;
 	relay_peer_gone(r, RELAY_SERVER, now);
 	if (r->end == END_HANDSHAKE)
 		return;

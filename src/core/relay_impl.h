@@ -193,6 +193,7 @@ struct relay {
 	bool host_gone;
 	bool server_eof;
 	bool server_gone;
+	bool server_died; /* though nobody had asked it to end */
 	bool held_back; /* the host is not read for want of room */
 	bool store_told;
 	enum end_cause end;
@@ -204,6 +205,7 @@ int to_host_init(struct to_host *, struct relay *);
 void to_host_done(struct to_host *);
 void to_host_bytes(struct to_host *, const char *, size_t);
 void to_host_eof(struct to_host *);
+bool to_host_half(const struct to_host *);
 void to_host_header(struct to_host *, uint64_t length, bool known);
 int to_server_init(struct to_server *, struct relay *);
 void to_server_done(struct to_server *);
@@ -258,6 +260,7 @@ bool cancel_allowed(const struct pending_request *);
 void cancel_send(struct relay *, uint32_t ref, const char *reason);
 void request_close(struct relay *, uint32_t ref);
 void request_progress(struct relay *, uint32_t ref);
+void tools_done(struct relay *);
 void tools_changed(struct relay *, const struct message *);
 int server_put(struct relay *, const char *, size_t,
     const struct frame_tag *, bool ahead);

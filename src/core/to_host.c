@@ -17,6 +17,13 @@
 
 #include "relay_impl.h"
 
+/* Has a part of a line come, and the rest not yet? */
+bool
+to_host_half(const struct to_host *t)
+{
+	return t->state != LINE_START || t->bytes > 0 || t->in_body;
+}
+
 static const char bom[3] = { '\xef', '\xbb', '\xbf' };
 
 static void

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose fault a freeze is (contract sections 5 and 8), from probes and the
+ * clock alone: the verdict on the host with what follows from it, deadlines
+ * of single requests, and the one word of the metrics.
+ *
+ *   idle --bytes for the host--> armed --no progress for --stall-timeout,
+ *     ^                            |      three probes in a row--> stalled
+ *     '---- nothing left to read --'<------- the host moved ---------'
+ */
+#include "relay_impl.h"
+
+#define PROBES 3
+#define PROBE_MIN (50 * USEC_MSEC)
+#define PROBE_MAX (1 * USEC_SEC)
+#define LATE (400 * USEC_MSEC)	   /* a tick this late: we were starved */
+#define FREEZE (5 * USEC_SEC)	   /* from when on the metrics speak of one */
+#define DRAIN_MAX (1 * USEC_SEC)   /* how long a verdict waits for the server */
+
+void
+stall_init(struct relay *r)
+{
+	struct stall *s = &r->stall;
+	usec_t step = r->limits.stall_timeout / 8;
+
+	if (r->limits.stall_timeout == USEC_NEVER || step > PROBE_MAX)
+		step = PROBE_MAX;
+	if (step < PROBE_MIN)
+		step = PROBE_MIN;
+	s->interval = step;
+	s->next = s->due = USEC_NEVER;
+	s->since = s->server_byte = s->reading = r->now;
+}
+
+static void
+progress(struct relay *r)
+{
+	struct stall *s = &r->stall;
+
+	if (s->stalled) {
+		r->m.stall_seconds += r->now - s->since;
+		s->stalled = false;
+		to_stderr_log(r->err, LOG_LEVEL_WARN, "the host reads again "
+		    "after %llu ms", (unsigned long long)((r->now - s->since) /
+		    USEC_MSEC));
+	}
+	s->since = r->now;
+	s->probes = 0;
+	s->due = USEC_NEVER;
+}
+
+/* Bytes went out: the host made room for them. */
+void
+stall_host_moved(struct relay *r)
+{
+	struct stall *s = &r->stall;
+
+	progress(r);
+	if (!s->armed) {
+		s->armed = true;
+		s->unread = 0;
+		s->next = r->now + s->interval;
+	}
+}
+
+/* All clocks start again: the time that passed was our own absence. */
+void
+stall_restart(struct relay *r)
+{
+	struct stall *s = &r->stall;
+	uint32_t ref = pending_first(r->asked_by_host);
+
+	s->since = s->server_byte = s->reading = s->asked = r->now;
+	s->probes = 0;
+	s->due = USEC_NEVER;
+	for (; ref != PENDING_NONE; ref = pending_next(r->asked_by_host, ref))
+		if (pending_get(r->asked_by_host, ref)->deadline != USEC_NEVER)
+			pending_set_deadline(r->asked_by_host, ref,
+			    r->now + r->limits.request_timeout);
+}
+
+/* Does the host have a request before it that a person must answer? */
+static bool
+person_asked(struct relay *r, const struct relay_probe *p)
+{
+	uint64_t read = r->m.to_host_bytes;
+	uint32_t ref = pending_first(r->asked_by_server);
+
+	if (p->host_knows && p->host_unread < read)
+		read -= p->host_unread;
+	for (; ref != PENDING_NONE;
+	    ref = pending_next(r->asked_by_server, ref)) {
+		const struct pending_request *q =
+		    pending_get(r->asked_by_server, ref);
+
+		if (q->method == METHOD_ASKS_PERSON &&
+		    q->state == PENDING_SENT && q->stream <= read)
+			return true;
+	}
+	return false;
+}
+
+/* The request has not begun to leave: take it back. */
+static bool
+withdraw(struct relay *r, uint32_t ref)
+{
+	struct frame *f = queue_first_unsent(r->server_queue);
+
+	for (; f != NULL; f = queue_next(f)) {
+		const struct frame_tag *tag = frame_tag(f);
+
+		if (tag->class == FRAME_REQUEST && tag->ref == ref) {
+			queue_drop(r->server_queue, f);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+may_give_up(const struct pending_request *q)
+{
+	return (q->state == PENDING_QUEUED || q->state == PENDING_SENT) &&
+	    cancel_allowed(q);
+}
+
+/* Withdraw or cancel one request, and answer it. */
+static void
+give_up(struct relay *r, uint32_t ref, enum reply_error e, usec_t waited)
+{
+	struct pending_request *q = pending_get(r->asked_by_host, ref);
+	struct reply_facts facts = { .waited = waited };
+	bool unsent = q->state == PENDING_QUEUED && withdraw(r, ref);
+
+	if (!unsent)
+		cancel_send(r, ref, e == REPLY_HOST_STALLED ?
+		    "the host stopped reading" : "the request timed out");
+	answer_host(r, ref, e, &facts);
+	if (unsent) /* no answer can come to take its place */
+		request_close(r, ref);
+}
+
+/* All that are still unsent, in one walk over the queue. */
+static void
+withdraw_all(struct relay *r, usec_t waited)
+{
+	struct frame *f = queue_first_unsent(r->server_queue), *next;
+	struct reply_facts facts = { .waited = waited };
+
+	for (; f != NULL; f = next) {
+		struct frame_tag tag = *frame_tag(f);
+		struct pending_request *q;
+
+		next = queue_next(f);
+		if (tag.class != FRAME_REQUEST)
+			continue;
+		q = pending_get(r->asked_by_host, tag.ref);
+		if (q == NULL || !may_give_up(q))
+			continue;
+		queue_drop(r->server_queue, f);
+		answer_host(r, tag.ref, REPLY_HOST_STALLED, &facts);
+		request_close(r, tag.ref);
+	}
+}
+
+static void
+fall(struct relay *r, const struct relay_probe *p)
+{
+	struct stall *s = &r->stall;
+	usec_t waited = r->now - s->since;
+	uint32_t ref, next;
+	unsigned long long unread = p->host_knows ? p->host_unread : 0;
+
+	if (!s->stalled) {
+		s->stalled = true;
+		r->m.host_stalls++;
+		to_stderr_log(r->err, LOG_LEVEL_WARN, "the host has read "
+		    "nothing for %llu ms unread=%llu queued=%llu pending=%llu",
+		    (unsigned long long)(waited / USEC_MSEC), unread,
+		    (unsigned long long)queue_bytes(r->host_queue),
+		    (unsigned long long)r->m.requests_pending);
+	}
+	s->probes = 0;
+	s->due = USEC_NEVER;
+	if (r->limits.observe || person_asked(r, p))
+		return;
+	withdraw_all(r, waited);
+	for (ref = pending_first(r->asked_by_host); ref != PENDING_NONE;
+	    ref = next) {
+		next = pending_next(r->asked_by_host, ref);
+		if (may_give_up(pending_get(r->asked_by_host, ref)))
+			give_up(r, ref, REPLY_HOST_STALLED, waited);
+	}
+}
+
+/* One look at the host. */
+static void
+look_at_host(struct relay *r, const struct relay_probe *p)
+{
+	struct stall *s = &r->stall;
+	bool unsent = !queue_empty(r->host_queue);
+	uint64_t unread = p->host_knows ? p->host_unread : 0;
+
+	if (r->host_gone || (!unsent && unread == 0)) {
+		progress(r);
+		s->armed = false;
+		s->next = USEC_NEVER;
+		return;
+	}
+	s->next = r->now + s->interval;
+	if (r->m.to_host_bytes == s->sent && unread < s->unread)
+		progress(r);
+	else
+		s->probes++;
+	s->unread = unread;
+	s->sent = r->m.to_host_bytes;
+}
+
+static bool
+verdict_due(const struct relay *r)
+{
+	const struct stall *s = &r->stall;
+
+	return s->armed && r->limits.stall_timeout != USEC_NEVER &&
+	    s->probes >= PROBES &&
+	    r->now - s->since >= r->limits.stall_timeout;
+}
+
+static void
+expire(struct relay *r, const struct relay_probe *p)
+{
+	uint32_t ref;
+
+	while ((ref = pending_expired(r->asked_by_host, r->now)) !=
+	    PENDING_NONE) {
+		struct pending_request *q = pending_get(r->asked_by_host, ref);
+
+		if (may_give_up(q) && !person_asked(r, p) &&
+		    !r->limits.observe)
+			give_up(r, ref, REPLY_REQUEST_TIMEOUT,
+			    r->now - q->born);
+		else
+			pending_set_deadline(r->asked_by_host, ref,
+			    r->now + r->limits.request_timeout);
+	}
+}
+
+static void
+look_at_server(struct relay *r, const struct relay_probe *p)
+{
+	struct stall *s = &r->stall;
+	uint64_t unread = p->server_knows ? p->server_unread : 0;
+
+	if ((unread == 0 && queue_empty(r->server_queue)) ||
+	    unread < s->server_unread ||
+	    r->m.to_server_bytes != s->server_sent)
+		s->reading = r->now;
+	s->server_unread = unread;
+	s->server_sent = r->m.to_server_bytes;
+}
+
+/* Returns when to be called again. */
+usec_t
+stall_tick(struct relay *r, const struct relay_probe *p)
+{
+	struct stall *s = &r->stall;
+	usec_t next;
+
+	if (!s->armed && !queue_empty(r->host_queue)) {
+		s->armed = true;
+		s->unread = 0;
+		s->since = r->now;
+		s->next = r->now + s->interval;
+	}
+	if (s->next != USEC_NEVER && r->now > s->next + LATE) {
+		stall_restart(r);
+		s->next = r->now + s->interval;
+	}
+	look_at_server(r, p);
+	if (s->next <= r->now)
+		look_at_host(r, p);
+	if (verdict_due(r)) {
+		if (s->due == USEC_NEVER)
+			s->due = r->now + DRAIN_MAX;
+		if (!p->server_waiting || r->now >= s->due)
+			fall(r, p);
+		else
+			return r->now;
+	}
+	expire(r, p);
+	next = pending_next_deadline(r->asked_by_host);
+	return s->next < next ? s->next : next;
+}
+
+/* The one word. Only a freeze of some seconds is worth one. */
+enum verdict
+stall_verdict(const struct relay *r)
+{
+	const struct stall *s = &r->stall;
+	bool quiet = r->now - s->server_byte >= FREEZE;
+
+	if (r->server_died)
+		return VERDICT_SERVER_GONE;
+	if (s->stalled)
+		return VERDICT_HOST_STALLED;
+	if (r->server_gone || r->server_eof)
+		return VERDICT_OK;
+	if (quiet && to_host_half(&r->to_host))
+		return VERDICT_SERVER_STALLED;
+	if (r->now - s->reading >= FREEZE && (s->server_unread > 0 ||
+	    !queue_empty(r->server_queue)))
+		return VERDICT_SERVER_NOT_READING;
+	if (quiet && r->now - s->asked >= FREEZE &&
+	    pending_count(r->asked_by_host) > 0)
+		return VERDICT_SERVER_SILENT;
+	return VERDICT_OK;
+}

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How sessions end (contract section 7): nothing is lost that was accepted,
+nothing is left that was started. Orphaned servers pile up by the hundred
+where a proxy or a host is killed and the server ignores end of file."""
+import os
+import signal
+
+from kit import (Session, check, each, main, notice, own_error, request,
+                 result, same, test, until)
+
+STUBBORN = "ignore TERM INT HUP\nrecv\nsend " \
+    '{"jsonrpc":"2.0","method":"up"}\nend\ndeaf'
+
+
+def started(script, **kwargs):
+    """A session whose server is past its first read."""
+    s = Session(script, **kwargs)
+    s.send(notice("go"))
+    same(s.line(), b'{"jsonrpc":"2.0","method":"up"}\n', "ready")
+    return s
+
+
+@test
+def half_close_drains():
+    s = Session("recv 5\nend\nnote eof\n" + "".join(
+        f'send {{"jsonrpc":"2.0","id":{i},"result":{{}}}}\n'
+        for i in range(5)) + "exit 7")
+    s.send(*[request(i) for i in range(5)])
+    same(s.finish(), (b"".join(result(i) for i in range(5)), 7), "the end")
+    check(s.log().endswith(b"eof\n"), "the server saw end of file", s.log())
+
+
+@test
+def stubborn_server_is_killed():
+    s = started(STUBBORN, options=["--stop-grace=100ms"])
+    s.half_close()
+    check(s.wait() == -signal.SIGKILL, "status", s.process.returncode)
+    until("nothing is left", lambda: not s.alive())
+
+
+@each(TERM=(signal.SIGTERM,), INT=(signal.SIGINT,), HUP=(signal.SIGHUP,))
+def signal_to_the_proxy(sig):
+    s = started(STUBBORN)
+    s.process.send_signal(sig)
+    s.wait()
+    until("nothing is left", lambda: not s.alive())
+
+
+@test
+def proxy_is_killed():
+    s = started(STUBBORN)
+    os.kill(s.pid, signal.SIGKILL)
+    s.wait()
+    until("nothing is left", lambda: not s.alive())
+
+
+@test
+def proxy_is_killed_and_the_server_has_left_its_group():
+    s = Session(["sh", "-c", "setsid sleep 1000 & echo "
+                 '\'{"jsonrpc":"2.0","method":"up"}\'; trap "" TERM; '
+                 "while :; do sleep 1000; done"])
+    s.line()
+    os.kill(s.pid, signal.SIGKILL)
+    s.wait()
+    until("nothing is left", lambda: not s.alive())
+
+
+@test
+def host_is_gone():
+    s = started('recv\nsend {"jsonrpc":"2.0","method":"up"}\nrecv\n'
+                'send {"jsonrpc":"2.0","id":1,"result":{}}\nend\ndeaf')
+    s.leave()
+    s.send(request(1))
+    s.wait()
+    until("nothing is left", lambda: not s.alive())
+
+
+@test
+def background_child_does_not_hold_the_end():
+    """Exit is told by wait, not by end of file on an inherited pipe."""
+    s = Session('recv\nsend {"jsonrpc":"2.0","id":1,"result":{}}\nfork\n'
+                "recv\nexit 0")
+    s.send(request(1))
+    same(s.line(), result(1), "first call")
+    s.send(request(2))
+    line = s.line()
+    check(own_error(line, 2, -31014, "server_exited"), "second call", line)
+    check(s.wait() == 0, "status", s.process.returncode)
+    until("nothing is left", lambda: not s.alive())
+
+
+@test
+def server_closes_stdout_and_lives_on():
+    s = Session("recv\nclose\nend\ndeaf", options=["--stop-grace=100ms"])
+    s.send(request(1))
+    line = s.line()
+    check(own_error(line, 1, -31014, "server_exited"), "answer", line)
+    s.wait()
+    until("nothing is left", lambda: not s.alive())
+
+
+@test
+def every_pending_request_is_answered_once():
+    n = 50
+    s = Session(f"recv {n}\nexit 9")
+    s.send(*[request(i) for i in range(n)])
+    seen = set()
+    for _ in range(n):
+        line = s.line()
+        i = next(i for i in range(n)
+                 if own_error(line, i, -31014, "server_exited"))
+        seen.add(i)
+    check(len(seen) == n, "each once", seen)
+    same(s.rest(), b"", "no more")
+    check(s.wait() == 9, "status", s.process.returncode)
+
+
+if __name__ == "__main__":
+    main()
