@@ -82,8 +82,9 @@ void relay_restart_clocks(struct relay *, usec_t now);
  * call again, or USEC_NEVER.
  */
 usec_t relay_tick(struct relay *, const struct relay_probe *, usec_t now);
+usec_t relay_deadline(const struct relay *); /* the same, without a look */
 
-unsigned relay_wants(const struct relay *); /* set of enum relay_want */
+unsigned relay_wants(struct relay *); /* set of enum relay_want */
 bool relay_failed(const struct relay *);    /* ended by the proxy's own rule */
 bool relay_quiet(const struct relay *);	    /* nothing waits anywhere */
 

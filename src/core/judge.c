@@ -543,6 +543,22 @@ judge_other(struct to_host *t)
 	sample_tell(t);
 }
 
+/* --cancel-grace: how long may a reply nobody waits for keep coming? */
+static void
+grace(struct to_host *t, const struct pending_request *q)
+{
+	struct relay *r = t->r;
+
+	if (t->observe ||
+	    (!q->cancel_sent && q->state != PENDING_CANCELLED))
+		return;
+	if (t->cancelled_since == USEC_NEVER)
+		t->cancelled_since = r->now;
+	else if (r->limits.cancel_grace != USEC_NEVER &&
+	    r->now - t->cancelled_since >= r->limits.cancel_grace)
+		relay_end(r, END_GRACE);
+}
+
 /* While a text arrives: what does it already tell? */
 void
 judge_arriving(struct to_host *t)
@@ -566,4 +582,5 @@ judge_arriving(struct to_host *t)
 	cutting_known(t, ref);
 	if (t->over != OVER_NOT && !q->cancel_sent && cancel_allowed(q))
 		cancel_send(r, ref, "the reply is over spillway's limit");
+	grace(t, q);
 }

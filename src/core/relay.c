@@ -103,6 +103,8 @@ note_waiting(struct relay *r)
 		r->m.dispatch_wait_seconds += r->now - r->waiting_since;
 		r->waiting_since = USEC_NEVER;
 	}
+	if (waits)
+		stall_host_waits(r);
 }
 
 static void
@@ -268,6 +270,7 @@ relay_sent(struct relay *r, enum relay_peer to, size_t n, usec_t now)
 	} else {
 		r->m.to_server_bytes += n;
 		queue_sent(r->server_queue, n, now, server_took, r);
+		stall_server_fed(r);
 	}
 }
 
@@ -366,22 +369,32 @@ relay_tick(struct relay *r, const struct relay_probe *probe, usec_t now)
 	return stall_tick(r, probe);
 }
 
+usec_t
+relay_deadline(const struct relay *r)
+{
+	return stall_deadline(r);
+}
+
 /* To-server back-pressure: the host is read while there is room for it. */
 static bool
-room_for_host(const struct relay *r)
+room_for_host(struct relay *r)
 {
 	uint64_t queued = queue_bytes(r->server_queue);
-
-	if (queued == 0)
-		return true;
-	if (budget_room(r->budget) < HOST_CHUNK)
-		return false;
 	/* Hysteresis: once held back, until half of that has gone. */
-	return queued <= r->limits.memory / (r->held_back ? 4 : 2);
+	uint64_t high = r->limits.memory / (r->held_back ? 4 : 2);
+	bool held = queued > 0 && (queued > high ||
+	    budget_room(r->budget) < HOST_CHUNK);
+
+	if (held && !r->held_back)
+		to_stderr_log(r->err, LOG_LEVEL_INFO, "the server does not "
+		    "read: the host is held back queued=%llu",
+		    (unsigned long long)queued);
+	r->held_back = held;
+	return !held;
 }
 
 unsigned
-relay_wants(const struct relay *r)
+relay_wants(struct relay *r)
 {
 	unsigned w = 0;
 

@@ -166,6 +166,7 @@ struct stall {
 	uint64_t sent;	   /* to_host_bytes at the last probe */
 	usec_t server_byte; /* when the server last wrote */
 	usec_t asked;	    /* when something became pending */
+	usec_t server_next; /* when to look at the server, or USEC_NEVER */
 	usec_t reading;	    /* when the server was last seen to read */
 	uint64_t server_unread;
 	uint64_t server_sent;
@@ -282,7 +283,10 @@ enum header_kind framing_header(const char *line, size_t n, uint64_t *len_r);
 void stall_init(struct relay *);
 void stall_restart(struct relay *);
 usec_t stall_tick(struct relay *, const struct relay_probe *);
+usec_t stall_deadline(const struct relay *);
 void stall_host_moved(struct relay *);
+void stall_host_waits(struct relay *);
+void stall_server_fed(struct relay *);
 enum verdict stall_verdict(const struct relay *);
 
 /* shed.c: room is short */

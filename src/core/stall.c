@@ -28,7 +28,7 @@ stall_init(struct relay *r)
 	if (step < PROBE_MIN)
 		step = PROBE_MIN;
 	s->interval = step;
-	s->next = s->due = USEC_NEVER;
+	s->next = s->due = s->server_next = USEC_NEVER;
 	s->since = s->server_byte = s->reading = r->now;
 }
 
@@ -59,8 +59,31 @@ stall_host_moved(struct relay *r)
 	if (!s->armed) {
 		s->armed = true;
 		s->unread = 0;
+		s->sent = r->m.to_host_bytes;
 		s->next = r->now + s->interval;
 	}
+}
+
+/* Something waits for the host. */
+void
+stall_host_waits(struct relay *r)
+{
+	if (!r->stall.armed && !r->host_gone)
+		stall_host_moved(r);
+}
+
+/* Bytes went into the server's stdin: has it read them a second later? */
+void
+stall_server_fed(struct relay *r)
+{
+	struct stall *s = &r->stall;
+
+	if (s->server_next != USEC_NEVER)
+		return;
+	s->reading = r->now;
+	s->server_unread = 0;
+	s->server_sent = r->m.to_server_bytes;
+	s->server_next = r->now + PROBE_MAX;
 }
 
 /* All clocks start again: the time that passed was our own absence. */
@@ -250,13 +273,15 @@ look_at_server(struct relay *r, const struct relay_probe *p)
 {
 	struct stall *s = &r->stall;
 	uint64_t unread = p->server_knows ? p->server_unread : 0;
+	uint64_t sent = r->m.to_server_bytes - s->server_sent;
+	bool idle = unread == 0 && queue_empty(r->server_queue);
 
-	if ((unread == 0 && queue_empty(r->server_queue)) ||
-	    unread < s->server_unread ||
-	    r->m.to_server_bytes != s->server_sent)
+	if (idle || unread < s->server_unread + sent)
 		s->reading = r->now;
 	s->server_unread = unread;
 	s->server_sent = r->m.to_server_bytes;
+	s->server_next = idle || r->server_gone ? USEC_NEVER :
+	    r->now + PROBE_MAX;
 }
 
 /* Returns when to be called again. */
@@ -264,19 +289,13 @@ usec_t
 stall_tick(struct relay *r, const struct relay_probe *p)
 {
 	struct stall *s = &r->stall;
-	usec_t next;
 
-	if (!s->armed && !queue_empty(r->host_queue)) {
-		s->armed = true;
-		s->unread = 0;
-		s->since = r->now;
-		s->next = r->now + s->interval;
-	}
 	if (s->next != USEC_NEVER && r->now > s->next + LATE) {
 		stall_restart(r);
 		s->next = r->now + s->interval;
 	}
-	look_at_server(r, p);
+	if (s->server_next <= r->now)
+		look_at_server(r, p);
 	if (s->next <= r->now)
 		look_at_host(r, p);
 	if (verdict_due(r)) {
@@ -284,12 +303,22 @@ stall_tick(struct relay *r, const struct relay_probe *p)
 			s->due = r->now + DRAIN_MAX;
 		if (!p->server_waiting || r->now >= s->due)
 			fall(r, p);
-		else
-			return r->now;
 	}
 	expire(r, p);
-	next = pending_next_deadline(r->asked_by_host);
-	return s->next < next ? s->next : next;
+	return stall_deadline(r);
+}
+
+usec_t
+stall_deadline(const struct relay *r)
+{
+	const struct stall *s = &r->stall;
+	usec_t when = pending_next_deadline(r->asked_by_host);
+
+	if (s->due != USEC_NEVER) /* the server's bytes come first */
+		return r->now;
+	if (s->next < when)
+		when = s->next;
+	return s->server_next < when ? s->server_next : when;
 }
 
 /* The one word. Only a freeze of some seconds is worth one. */

@@ -37,7 +37,8 @@ on_event(void *arg, struct scan *s, enum scan_event e, uint64_t off)
 int
 to_host_init(struct to_host *t, struct relay *r)
 {
-	*t = (struct to_host) { .r = r, .observe = r->limits.observe };
+	*t = (struct to_host) { .r = r, .observe = r->limits.observe,
+		.cancelled_since = USEC_NEVER };
 	t->stack = malloc(r->limits.max_depth / 8 + 9);
 	return t->stack == NULL ? -1 : 0;
 }
@@ -65,6 +66,7 @@ begin_line(struct to_host *t, bool behind)
 	t->repairs = 0;
 	t->bom = 0;
 	t->bytes = 0;
+	t->cancelled_since = USEC_NEVER;
 	t->mark = t->at;
 }
 
