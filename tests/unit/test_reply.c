@@ -206,8 +206,8 @@ END_TEST
 START_TEST(largest_figures_fit)
 {
 	char raw[ID_RAW_MAX], tail[4096], buf[REPLY_MAX];
-	struct reply_facts f = { .bytes = UINT64_MAX - 1,
-		.limit = UINT64_MAX - 2, .waited = UINT64_MAX - 1,
+	struct reply_facts f = { .bytes = INT64_MAX,
+		.limit = INT64_MAX - 1, .waited = UINT64_MAX - 1,
 		.has_exit = true, .exit_code = _i % 2 ? -1 : 2147483647,
 		.exit_signal = 2147483647, .tail = tail,
 		.tail_len = sizeof(tail) };
