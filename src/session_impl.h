@@ -28,8 +28,8 @@ enum source {
 	SOURCES,
 };
 
-#define READ_SIZE (64u * 1024)	   /* of one read; */
-#define READ_SIZE_MAX (256u * 1024) /* once one came back full */
+#define READ_SIZE ((size_t)64 << 10)	  /* of one read; */
+#define READ_SIZE_MAX ((size_t)256 << 10) /* once one came back full */
 
 struct session {
 	const struct config *config;

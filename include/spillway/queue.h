@@ -122,7 +122,7 @@ uint64_t queue_frames(const struct queue *); /* sealed, unsent */
 bool queue_empty(const struct queue *);	     /* no sealed bytes left */
 bool queue_at_border(const struct queue *);  /* no frame half sent */
 
-/* Verify the invariants; aborts with a message on a violation. */
-void queue_check(const struct queue *);
+/* Verify the invariants: NULL, or the words for the first that is broken. */
+const char *queue_check(const struct queue *);
 
 #endif

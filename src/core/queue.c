@@ -10,7 +10,7 @@
  */
 #include "spillway/queue.h"
 
-#include <stdio.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -374,6 +374,7 @@ heap_take(struct queue *q, const void *bytes, size_t n)
 			return 0;
 		p = q->last;
 	}
+	assert(q->open != NULL); /* it has pieces */
 	room = p->at - p->len;
 	if (n > room)
 		n = room;
@@ -403,6 +404,7 @@ extent_at(struct queue *q, uint32_t block, uint32_t off)
 static void
 extent_add(struct queue *q, struct piece *p, uint32_t n)
 {
+	assert(q->open != NULL);
 	if (p->len == 0)
 		q->extents++;
 	p->len += n;
@@ -1108,15 +1110,6 @@ queue_free(struct queue **qp)
 	*qp = NULL;
 }
 
-static void
-must(bool ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "queue_check: %s\n", what);
-	abort();
-}
-
 /* What the walk of queue_check() adds up. */
 struct sums {
 	uint64_t heap;
@@ -1124,7 +1117,15 @@ struct sums {
 	uint64_t bytes;
 	uint64_t frames;
 	uint64_t promised;
+	const char *bad; /* the first invariant that does not hold */
 };
+
+static void
+must(struct sums *s, bool ok, const char *what)
+{
+	if (!ok && s->bad == NULL)
+		s->bad = what;
+}
 
 static void
 check_frame(const struct queue *q, struct frame *f, struct sums *s,
@@ -1139,16 +1140,16 @@ check_frame(const struct queue *q, struct frame *f, struct sums *s,
 			s->heap += budget_charge(p);
 		len += p->len;
 		if (!on_disk(p)) {
-			must(p->len <= p->at, "a piece holds too much");
+			must(s, p->len <= p->at, "a piece holds too much");
 			continue;
 		}
 		s->extents += p->len > 0;
-		must(p->at + p->len <= SPILL_BLOCK, "extent leaves its block");
-		must(p->len == 0 || q->stage != NULL, "extent without a cache");
-		must(p->len == 0 || p->block != q->stage_block ||
+		must(s, p->at + p->len <= SPILL_BLOCK, "extent leaves its block");
+		must(s, p->len == 0 || q->stage != NULL, "extent without a cache");
+		must(s, p->len == 0 || p->block != q->stage_block ||
 		    p->at + p->len <= q->stage_fill, "extent is not staged");
 	}
-	must(len == f->bytes - gone, "pieces do not make the frame");
+	must(s, len == f->bytes - gone, "pieces do not make the frame");
 }
 
 static void
@@ -1159,17 +1160,17 @@ check_list(const struct queue *q, struct sums *s)
 	uint64_t gone;
 
 	for (f = q->head; f != NULL; prev = f, f = f->next) {
-		must(f->prev == prev, "list is torn");
-		must(f != q->open, "open frame is in the list");
+		must(s, f->prev == prev, "list is torn");
+		must(s, f != q->open, "open frame is in the list");
 		/* cur_off bytes are sent and still there. */
 		gone = f == q->head ? q->sent - q->cur_off : 0;
-		must(gone < f->bytes, "frame sent and still there");
+		must(s, gone < f->bytes, "frame sent and still there");
 		check_frame(q, f, s, gone);
 		s->bytes += f->bytes;
 		s->frames++;
 	}
-	must(q->tail == prev, "tail is not the last");
-	must(q->head != NULL || q->cur == NULL, "sending from no frame");
+	must(s, q->tail == prev, "tail is not the last");
+	must(s, q->head != NULL || q->cur == NULL, "sending from no frame");
 }
 
 static void
@@ -1177,7 +1178,7 @@ check_lent(const struct queue *q, struct sums *s)
 {
 	size_t i;
 
-	must(q->lent_first <= q->lent_end && q->lent_end <= q->lent_cap,
+	must(s, q->lent_first <= q->lent_end && q->lent_end <= q->lent_cap,
 	    "borrowed frames out of bounds");
 	for (i = q->lent_first; i < q->lent_end; i++) {
 		s->bytes += q->lent[i].n;
@@ -1189,7 +1190,7 @@ check_lent(const struct queue *q, struct sums *s)
 		s->heap += budget_charge(q->lent);
 }
 
-void
+const char *
 queue_check(const struct queue *q)
 {
 	struct sums s = { 0 };
@@ -1197,16 +1198,17 @@ queue_check(const struct queue *q)
 	s.heap = budget_charge((void *)(uintptr_t)q);
 	check_list(q, &s);
 	check_lent(q, &s);
-	must(q->is_open || q->open == NULL, "frame open and not open");
+	must(&s, q->is_open || q->open == NULL, "frame open and not open");
 	if (q->open != NULL)
 		check_frame(q, q->open, &s, 0);
 	if (q->stage != NULL)
 		s.heap += budget_charge(q->stage) + budget_charge(q->cache);
-	must(s.heap == q->heap, "heap does not add up");
-	must(q->heap <= budget_heap(q->budget), "heap is not in the budget");
-	must(s.promised == q->promised, "promises do not add up");
-	must(s.extents == q->extents, "extents do not add up");
-	must((q->stage != NULL) == (q->extents > 0), "disk kit kept or lost");
-	must(s.bytes - q->sent == q->bytes, "bytes do not add up");
-	must(s.frames == q->frames, "frames do not add up");
+	must(&s, s.heap == q->heap, "heap does not add up");
+	must(&s, q->heap <= budget_heap(q->budget), "heap is not in the budget");
+	must(&s, s.promised == q->promised, "promises do not add up");
+	must(&s, s.extents == q->extents, "extents do not add up");
+	must(&s, (q->stage != NULL) == (q->extents > 0), "disk kit kept or lost");
+	must(&s, s.bytes - q->sent == q->bytes, "bytes do not add up");
+	must(&s, s.frames == q->frames, "frames do not add up");
+	return s.bad;
 }
