@@ -856,7 +856,7 @@ queue_peek(struct queue *q, struct iovec *iov, int max)
 	int have = 0;
 	size_t off;
 
-	if (max <= 0)
+	if (max <= 0 || iov == NULL)
 		return 0;
 	if (f != NULL && q->cur != NULL) {
 		if (!peek_frame(q, q->cur, q->cur_off, iov, &have, max, &used))
