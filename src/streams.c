@@ -16,6 +16,7 @@
 #define WRITES 16
 #define LAST_READS 4096 /* after the server's exit: more than pipes hold */
 #define PIECES 64      /* of one writev */
+#define SOCKET_COST 512 /* at least so much SIOCOUTQ counts per write */
 
 static bool
 is_ready(const struct session *s, const struct endpoint *e, enum source src)
@@ -318,6 +319,8 @@ streams_probe(const struct session *s, struct relay_probe *p)
 	    endpoint_unread(&s->host_out, &n) == 1) {
 		p->host_knows = true;
 		p->host_unread = n;
+		if (s->host_out.kind == ENDPOINT_SOCKET)
+			p->host_cost = SOCKET_COST;
 	}
 	if (s->server_in.kind != ENDPOINT_CLOSED &&
 	    endpoint_unread(&s->server_in, &n) == 1) {

@@ -164,8 +164,12 @@ write_line(struct session *s, const struct metrics *m)
 static struct metrics *
 figures(struct session *s)
 {
-	struct metrics *m = relay_metrics(s->relay, s->now);
+	struct relay_probe probe;
+	struct metrics *m;
 
+	streams_probe(s, &probe);
+	relay_look(s->relay, &probe, s->now);
+	m = relay_metrics(s->relay, s->now);
 	m->stderr_bytes = s->stderr_bytes;
 	return m;
 }

@@ -117,6 +117,7 @@ void queue_drop(struct queue *, struct frame *);
 int queue_replace(struct queue *, struct frame *, const void *bytes,
     size_t n, const struct frame_tag *);
 
+uint64_t queue_heap(const struct queue *);   /* held for frames, open too */
 uint64_t queue_bytes(const struct queue *);  /* sealed, unsent */
 uint64_t queue_frames(const struct queue *); /* sealed, unsent */
 bool queue_empty(const struct queue *);	     /* no sealed bytes left */

@@ -33,6 +33,7 @@ enum relay_want {
 struct relay_probe {
 	bool host_knows;     /* host_unread means something */
 	uint64_t host_unread; /* bytes the host has not read in the kernel */
+	uint64_t host_cost;   /* what a write adds to them beside its bytes */
 	bool server_waiting; /* the server has written what we did not read */
 	bool server_knows;
 	uint64_t server_unread; /* bytes the server has not read */
@@ -83,6 +84,9 @@ void relay_restart_clocks(struct relay *, usec_t now);
  */
 usec_t relay_tick(struct relay *, const struct relay_probe *, usec_t now);
 usec_t relay_deadline(const struct relay *); /* the same, without a look */
+
+/* Look at the peers, so that the verdict of relay_metrics() is of now. */
+void relay_look(struct relay *, const struct relay_probe *, usec_t now);
 
 unsigned relay_wants(struct relay *); /* set of enum relay_want */
 bool relay_failed(const struct relay *);    /* ended by the proxy's own rule */

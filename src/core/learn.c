@@ -223,7 +223,7 @@ learn_refused(struct to_server *t)
 	}
 	if (t->over != OVER_ROOM)
 		r->m.oversize_frames++;
-	to_stderr_log(r->err, LOG_LEVEL_WARN, "a frame of the host %s "
+	to_stderr_log(r->err, LOG_LEVEL_INFO, "a frame of the host %s "
 	    "bytes=%llu limit=%llu", t->over == OVER_ROOM ? "found no room" :
 	    t->over == OVER_DEPTH ? "is over the depth limit" :
 	    "is over the frame limit", (unsigned long long)facts.bytes,

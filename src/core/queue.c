@@ -1067,6 +1067,16 @@ queue_replace(struct queue *q, struct frame *f, const void *bytes, size_t n,
 }
 
 uint64_t
+queue_heap(const struct queue *q)
+{
+	uint64_t own = budget_charge((void *)(uintptr_t)q);
+
+	if (q->lent != NULL)
+		own += budget_charge(q->lent);
+	return q->heap - own;
+}
+
+uint64_t
 queue_bytes(const struct queue *q)
 {
 	return q->bytes;

@@ -222,6 +222,9 @@ host_took(void *arg, const struct frame_tag *tag, uint64_t bytes,
 	switch (tag->class) {
 	case FRAME_REPLY:
 	case FRAME_MADE:
+		q = pending_get(r->asked_by_host, tag->ref);
+		if (q != NULL && q->state == PENDING_ANSWERED)
+			request_close(r, tag->ref); /* no answer can come */
 		pending_remove(r->asked_by_host, tag->ref);
 		relay_count_pending(r);
 		break;
@@ -265,7 +268,7 @@ relay_sent(struct relay *r, enum relay_peer to, size_t n, usec_t now)
 	if (to == RELAY_HOST) {
 		r->m.to_host_bytes += n;
 		queue_sent(r->host_queue, n, now, host_took, r);
-		stall_host_moved(r);
+		stall_host_fed(r, n);
 		note_waiting(r);
 	} else {
 		r->m.to_server_bytes += n;
@@ -369,6 +372,13 @@ relay_tick(struct relay *r, const struct relay_probe *probe, usec_t now)
 	return stall_tick(r, probe);
 }
 
+void
+relay_look(struct relay *r, const struct relay_probe *probe, usec_t now)
+{
+	r->now = now;
+	stall_look(r, probe);
+}
+
 usec_t
 relay_deadline(const struct relay *r)
 {
@@ -447,7 +457,8 @@ relay_metrics(struct relay *r, usec_t now)
 
 	r->now = now;
 	m->uptime_seconds = now - r->started;
-	m->queue_bytes = budget_heap(r->budget);
+	m->queue_bytes = queue_heap(r->host_queue) +
+	    queue_heap(r->server_queue);
 	m->queue_peak_bytes = budget_heap_peak(r->budget);
 	m->spill_bytes = budget_disk(r->budget);
 	m->spill_peak_bytes = budget_disk_peak(r->budget);
@@ -455,6 +466,7 @@ relay_metrics(struct relay *r, usec_t now)
 	    pending_untracked(r->asked_by_server);
 	m->stderr_lines_dropped = to_stderr_dropped(r->err);
 	m->verdict = stall_verdict(r);
+	m->stall_seconds = stall_seconds(r);
 	if (r->waiting_since != USEC_NEVER) {
 		m->dispatch_wait_seconds += now - r->waiting_since;
 		r->waiting_since = now;

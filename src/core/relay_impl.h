@@ -160,10 +160,13 @@ struct stall {
 	usec_t since;	   /* last progress of the host while it has work */
 	unsigned probes;   /* in a row without progress */
 	bool armed;	   /* the host has bytes to read */
+	usec_t total;	   /* stall_seconds of stalls that are over */
 	bool stalled;	   /* the verdict fell and the host has not moved */
 	usec_t due;	   /* a verdict waits for the server's bytes */
 	uint64_t unread;   /* of the last probe */
 	uint64_t sent;	   /* to_host_bytes at the last probe */
+	uint64_t writes;   /* to the host since then */
+	bool unsent;	   /* the host had no room then */
 	usec_t server_byte; /* when the server last wrote */
 	usec_t asked;	    /* when something became pending */
 	usec_t server_next; /* when to look at the server, or USEC_NEVER */
@@ -283,8 +286,10 @@ enum header_kind framing_header(const char *line, size_t n, uint64_t *len_r);
 void stall_init(struct relay *);
 void stall_restart(struct relay *);
 usec_t stall_tick(struct relay *, const struct relay_probe *);
+void stall_look(struct relay *, const struct relay_probe *);
+usec_t stall_seconds(const struct relay *);
 usec_t stall_deadline(const struct relay *);
-void stall_host_moved(struct relay *);
+void stall_host_fed(struct relay *, uint64_t bytes);
 void stall_host_waits(struct relay *);
 void stall_server_fed(struct relay *);
 enum verdict stall_verdict(const struct relay *);

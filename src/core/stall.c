@@ -38,7 +38,7 @@ progress(struct relay *r)
 	struct stall *s = &r->stall;
 
 	if (s->stalled) {
-		r->m.stall_seconds += r->now - s->since;
+		s->total += r->now - s->since;
 		s->stalled = false;
 		to_stderr_log(r->err, LOG_LEVEL_WARN, "the host reads again "
 		    "after %llu ms", (unsigned long long)((r->now - s->since) /
@@ -49,19 +49,35 @@ progress(struct relay *r)
 	s->due = USEC_NEVER;
 }
 
-/* Bytes went out: the host made room for them. */
-void
-stall_host_moved(struct relay *r)
+static void
+arm(struct relay *r, uint64_t sent)
 {
 	struct stall *s = &r->stall;
 
 	progress(r);
-	if (!s->armed) {
-		s->armed = true;
-		s->unread = 0;
-		s->sent = r->m.to_host_bytes;
-		s->next = r->now + s->interval;
-	}
+	s->armed = true;
+	s->unsent = false;
+	s->unread = 0;
+	s->writes = 0;
+	s->sent = sent;
+	s->next = r->now + s->interval;
+}
+
+/*
+ * Bytes went to the host. That the kernel took them says nothing of the host,
+ * unless there was no room before.
+ */
+void
+stall_host_fed(struct relay *r, uint64_t bytes)
+{
+	struct stall *s = &r->stall;
+
+	if (!s->armed)
+		arm(r, r->m.to_host_bytes - bytes);
+	else if (s->unsent)
+		progress(r);
+	s->unsent = false;
+	s->writes++;
 }
 
 /* Something waits for the host. */
@@ -69,7 +85,7 @@ void
 stall_host_waits(struct relay *r)
 {
 	if (!r->stall.armed && !r->host_gone)
-		stall_host_moved(r);
+		arm(r, r->m.to_host_bytes);
 }
 
 /* Bytes went into the server's stdin: has it read them a second later? */
@@ -186,6 +202,23 @@ withdraw_all(struct relay *r, usec_t waited)
 	}
 }
 
+/* --observe: what would have been cancelled. */
+static void
+count_given_up(struct relay *r)
+{
+	uint32_t ref = pending_first(r->asked_by_host);
+
+	for (; ref != PENDING_NONE;
+	    ref = pending_next(r->asked_by_host, ref)) {
+		struct pending_request *q = pending_get(r->asked_by_host, ref);
+
+		if (!may_give_up(q) || q->cancel_sent || !r->limits.cancel)
+			continue;
+		q->cancel_sent = true;
+		r->m.cancels_sent++;
+	}
+}
+
 static void
 fall(struct relay *r, const struct relay_probe *p)
 {
@@ -205,8 +238,12 @@ fall(struct relay *r, const struct relay_probe *p)
 	}
 	s->probes = 0;
 	s->due = USEC_NEVER;
-	if (r->limits.observe || person_asked(r, p))
+	if (person_asked(r, p))
 		return;
+	if (r->limits.observe) {
+		count_given_up(r);
+		return;
+	}
 	withdraw_all(r, waited);
 	for (ref = pending_first(r->asked_by_host); ref != PENDING_NONE;
 	    ref = next) {
@@ -223,6 +260,8 @@ look_at_host(struct relay *r, const struct relay_probe *p)
 	struct stall *s = &r->stall;
 	bool unsent = !queue_empty(r->host_queue);
 	uint64_t unread = p->host_knows ? p->host_unread : 0;
+	uint64_t sent = r->m.to_host_bytes - s->sent;
+	uint64_t had = s->unread + sent + s->writes * p->host_cost;
 
 	if (r->host_gone || (!unsent && unread == 0)) {
 		progress(r);
@@ -231,11 +270,13 @@ look_at_host(struct relay *r, const struct relay_probe *p)
 		return;
 	}
 	s->next = r->now + s->interval;
-	if (r->m.to_host_bytes == s->sent && unread < s->unread)
+	if (p->host_knows ? unread < had : sent > 0)
 		progress(r);
 	else
 		s->probes++;
 	s->unread = unread;
+	s->unsent = unsent;
+	s->writes = 0;
 	s->sent = r->m.to_host_bytes;
 }
 
@@ -282,6 +323,23 @@ look_at_server(struct relay *r, const struct relay_probe *p)
 	s->server_sent = r->m.to_server_bytes;
 	s->server_next = idle || r->server_gone ? USEC_NEVER :
 	    r->now + PROBE_MAX;
+}
+
+/* Before figures are told: is what we hold against a peer still true? */
+void
+stall_look(struct relay *r, const struct relay_probe *p)
+{
+	if (r->stall.stalled)
+		look_at_host(r, p);
+	look_at_server(r, p);
+}
+
+usec_t
+stall_seconds(const struct relay *r)
+{
+	const struct stall *s = &r->stall;
+
+	return s->total + (s->stalled ? r->now - s->since : 0);
 }
 
 /* Returns when to be called again. */
