@@ -113,6 +113,7 @@ uint64_t pending_bytes(const struct pending *);
  * an unknown id may be the answer to one of them.
  */
 uint64_t pending_untracked(const struct pending *);
+void pending_miss(struct pending *); /* one went by that could not be read */
 
 const char *method_class_name(enum method_class);
 const char *pending_state_name(enum pending_state);

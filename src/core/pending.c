@@ -741,3 +741,9 @@ pending_state_name(enum pending_state s)
 	}
 	return "unknown";
 }
+
+void
+pending_miss(struct pending *p)
+{
+	p->untracked++;
+}

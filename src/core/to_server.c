@@ -165,8 +165,7 @@ end_frame(struct to_server *t)
 {
 	struct relay *r = t->r;
 	struct frame_tag tag = { .class = FRAME_OTHER, .ref = PENDING_NONE };
-	bool known = t->begun && t->done && !t->spoilt &&
-	    message_valid(&t->msg);
+	bool known = t->begun && t->done && message_valid(&t->msg);
 
 	if (t->bytes > r->m.largest_frame_bytes)
 		r->m.largest_frame_bytes = t->bytes;
@@ -177,6 +176,9 @@ end_frame(struct to_server *t)
 	if (t->over != OVER_NOT) {
 		refuse(t);
 	} else {
+		/* The server may read more into it than we can. */
+		if (t->spoilt && (t->done || t->msg.promising))
+			pending_miss(r->asked_by_host);
 		if (known)
 			learn_frame(t, &tag);
 		if (emit(t, &tag) != 0) {

@@ -16,8 +16,8 @@ import os
 import random
 import threading
 
-from kit import (HERE, Session, check, each, fresh, main, notice, request,
-                 result, same, scaled, test, until)
+from kit import (HERE, Session, check, each, fresh, main, notice, own_error,
+                 request, result, same, scaled, test, until)
 
 MESSAGES = [
     b'{"jsonrpc":"2.0","method":"notifications/a"}',
@@ -186,21 +186,66 @@ def records(path):
     return [s for s in sessions if s]
 
 
+class Seen:
+    """What of a recorded server's lines a host is to get: not text, not the
+    reply to a request it has cancelled, not progress of a closed request."""
+
+    def __init__(self):
+        self.pending = {}
+        self.closed = set()
+
+    def host(self, line):
+        m = json.loads(line)
+        params = m.get("params") or {}
+        if "method" in m and "id" in m:
+            token = (params.get("_meta") or {}).get("progressToken")
+            self.pending[json.dumps(m["id"])] = json.dumps(token)
+            self.closed.discard(json.dumps(token))
+        elif m.get("method") == "notifications/cancelled":
+            self.close(params.get("requestId"))
+
+    def close(self, id):
+        token = self.pending.pop(json.dumps(id), None)
+        self.closed.add(token)
+        return token is not None
+
+    def keeps(self, line):
+        try:
+            m = json.loads(line)
+        except ValueError:
+            return False
+        if not isinstance(m, dict) or "jsonrpc" not in m:
+            return False
+        if m.get("method") == "notifications/progress":
+            return json.dumps(m["params"]["progressToken"]) not in self.closed
+        return "method" in m or self.close(m.get("id"))
+
+
 def scripts(session, paths):
-    """Both ends' steps. Each waits, before it writes, for the whole lines
-    that the other had written by then, so that replies follow requests."""
+    """Both ends' steps, what each wrote, what the host is to get. Each waits,
+    before it writes, for the whole lines that the other had got by then, so
+    that replies follow requests."""
     data = {"c2s": b"", "s2c": b""}
+    got = {"c2s": b"", "s2c": b""}
+    line = {"c2s": b"", "s2c": b""}
     steps = {"c2s": [], "s2c": []}
+    seen = Seen()
     for way, piece in session:
         back = "s2c" if way == "c2s" else "c2s"
-        whole = data[back].rfind(b"\n") + 1
-        steps[way].append(f"upto {whole}")
+        steps[way].append(f"upto {len(got[back])}")
         steps[way].append(f"part {len(data[way])} {len(piece)} {paths[way]}")
         data[way] += piece
+        *whole, line[way] = (line[way] + piece).split(b"\n")
+        for w in whole:
+            if way == "c2s":
+                seen.host(w)
+            if way == "c2s" or seen.keeps(w):
+                got[way] += w + b"\n"
     for way, path in paths.items():
         with open(path, "wb") as f:
             f.write(data[way])
-    return {w: "\n".join(s).encode() for w, s in steps.items()}, data
+    return ({w: "\n".join(s).encode() for w, s in steps.items()}, data,
+            got["s2c"], list(seen.pending))
 
 
 def recordings():
@@ -213,13 +258,18 @@ def recordings():
 def traffic(path):
     for session in records(path):
         paths = {"c2s": fresh("c2s"), "s2c": fresh("s2c")}
-        steps, data = scripts(session, paths)
+        steps, data, want, left = scripts(session, paths)
         s = Session(steps["s2c"], options=["--max-frame=64M"])
         s.host.play(steps["c2s"])
         s.half_close()
         s.host.end()
-        same(bytes(s.host.received), data["s2c"], "to host")
         s.wait()
+        host = bytes(s.host.received)
+        same(host[:len(want)], want, "to host")
+        ends = host[len(want):].splitlines(True)
+        check(len(ends) == len(left) and all(
+            own_error(e, id, -31014, "server_exited")
+            for e, id in zip(ends, left)), "an error for each left", ends)
         same(s.log(), data["c2s"], "to server")
         s.kill()
 

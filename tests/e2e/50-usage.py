@@ -44,7 +44,7 @@ def wrong_option(word):
         refused([option, value], [option, value])
 
 
-@each(frame=("MAX_FRAME", "banana"), memory=("MEMORY", ""),
+@each(frame=("MAX_FRAME", "banana"), memory=("MEMORY", "12 apples"),
       stall=("STALL_TIMEOUT", "x"), level=("LOG_LEVEL", "\xff\xfe"))
 def wrong_environment(name, value):
     refused([], ["SPILLWAY_" + name],
