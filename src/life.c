@@ -54,11 +54,13 @@ life_event(struct session *s, enum stop_event e, int sig)
 	switch (e) {
 	case STOP_ON_HOST_EOF:
 	case STOP_ON_HOST_GONE:
+	case STOP_ON_HOST_DEAD:
 	case STOP_ON_SIGNAL:
 	case STOP_ON_FATAL:
 		s->ending = true;
 		break;
 	case STOP_ON_REPLY:
+	case STOP_ON_DELIVERED:
 	case STOP_ON_STDOUT_CLOSED:
 	case STOP_ON_EXIT:
 	case STOP_ON_TREE_GONE:
@@ -289,6 +291,14 @@ finish(struct session *s)
 	s->finished = to_stderr_empty(s->err) || s->now >= s->finish_by;
 }
 
+/* It does not read; that its other end closes too must be looked for. */
+static bool
+host_dying(const struct session *s)
+{
+	return s->host_out.kind == ENDPOINT_CLOSED && s->ending &&
+	    s->stop.state == STOP_EOF;
+}
+
 /*
  * The server's stdout ended though it lives, or memory and spill are full of
  * what may not be dropped, or the host ended and all is delivered.
@@ -298,14 +308,20 @@ look_at_streams(struct session *s)
 {
 	unsigned wants = relay_wants(s->relay);
 
-	if ((wants & RELAY_CLOSE_SERVER) != 0)
+	if ((wants & RELAY_CLOSE_SERVER) != 0 &&
+	    s->server_in.kind != ENDPOINT_CLOSED) {
 		endpoint_close(&s->server_in);
+		life_event(s, STOP_ON_DELIVERED, 0);
+	}
 	if ((wants & RELAY_STOP) != 0 && !s->exited &&
 	    s->stop.state < STOP_SIGNALLED)
 		life_event(s, STOP_ON_FATAL, 0);
 	if (s->server_out.kind == ENDPOINT_CLOSED && !s->exited &&
 	    s->stop.state == STOP_RUNNING)
 		life_event(s, STOP_ON_STDOUT_CLOSED, 0);
+	if (host_dying(s) && (s->host_in.kind == ENDPOINT_CLOSED ||
+	    endpoint_peer_gone(&s->host_in)))
+		life_event(s, STOP_ON_HOST_DEAD, 0);
 }
 
 /* End of a turn: what follows from all that happened. */
@@ -332,6 +348,8 @@ life_deadline(const struct session *s)
 {
 	usec_t when = stop_deadline(&s->stop);
 
+	if (host_dying(s) && s->now + 50 * USEC_MSEC < when)
+		when = s->now + 50 * USEC_MSEC;
 	if (s->finish_by < when)
 		when = s->finish_by;
 	if (s->exited && !s->buried && s->bury_at < when)

@@ -152,6 +152,8 @@ streams_write_server(struct session *s)
 			return;
 		}
 		relay_sent(s->relay, RELAY_SERVER, (size_t)n, s->now);
+		if (s->stop.state == STOP_EOF)
+			life_event(s, STOP_ON_DELIVERED, 0);
 		s->ready &= ~(1u << SOURCE_SERVER_IN);
 	}
 }

@@ -4,6 +4,7 @@
  * with times. No system calls: session.c does what the actions say.
  *
  *   RUNNING --host EOF/gone--> EOF --grace--> TERM --1.2 s--> KILL --> gone
+ *           --host dead------> TERM --.5 s--> KILL
  *           --signal---------> SIGNALLED --100 ms--> TERM --.9 s--> KILL
  *           --server stdout closed, session fatal--> EOF with no grace
  */
@@ -26,8 +27,10 @@ enum stop_state {
 enum stop_event {
 	STOP_ON_HOST_EOF,	/* host's stdin ended: half-close */
 	STOP_ON_HOST_GONE,	/* host's read end closed */
+	STOP_ON_HOST_DEAD,	/* both of its ends are closed */
 	STOP_ON_SIGNAL,		/* TERM, INT or HUP came to the proxy */
 	STOP_ON_REPLY,		/* a frame for the host came from the server */
+	STOP_ON_DELIVERED,	/* the server took of what was accepted */
 	STOP_ON_STDOUT_CLOSED,	/* server closed its stdout and lives */
 	STOP_ON_FATAL,		/* the session cannot go on */
 	STOP_ON_EXIT,		/* the server itself was reaped */

@@ -10,6 +10,7 @@
 #define SIGNAL_TO_TERM (100 * USEC_MSEC)
 #define SIGNAL_TO_KILL (1 * USEC_SEC)  /* from the signal on */
 #define TERM_TO_KILL (1200 * USEC_MSEC)
+#define DEAD_TO_KILL (500 * USEC_MSEC)
 #define KILL_AGAIN (100 * USEC_MSEC)
 
 #define STATES (STOP_GONE + 1)
@@ -26,7 +27,8 @@ struct step {
 static const struct step steps[STATES][EVENTS] = {
 	[STOP_RUNNING] = {
 		[STOP_ON_HOST_EOF] = GO(STOP_EOF, STOP_DO_CLOSE_STDIN),
-		[STOP_ON_HOST_GONE] = GO(STOP_TERM,
+		[STOP_ON_HOST_GONE] = GO(STOP_EOF, STOP_DO_CLOSE_NOW),
+		[STOP_ON_HOST_DEAD] = GO(STOP_TERM,
 		    STOP_DO_CLOSE_NOW | STOP_DO_TERM),
 		[STOP_ON_SIGNAL] = GO(STOP_SIGNALLED,
 		    STOP_DO_PASS_SIGNAL | STOP_DO_CLOSE_NOW),
@@ -37,7 +39,8 @@ static const struct step steps[STATES][EVENTS] = {
 		[STOP_ON_TREE_GONE] = GO(STOP_GONE, STOP_DO_FINISH),
 	},
 	[STOP_EOF] = {
-		[STOP_ON_HOST_GONE] = GO(STOP_TERM,
+		[STOP_ON_HOST_GONE] = GO(STOP_EOF, STOP_DO_CLOSE_NOW),
+		[STOP_ON_HOST_DEAD] = GO(STOP_TERM,
 		    STOP_DO_CLOSE_NOW | STOP_DO_TERM),
 		[STOP_ON_SIGNAL] = GO(STOP_SIGNALLED,
 		    STOP_DO_PASS_SIGNAL | STOP_DO_CLOSE_NOW),
@@ -74,8 +77,9 @@ static const char *const state_names[STATES] = {
 
 static const char *const event_names[EVENTS] = {
 	[STOP_ON_HOST_EOF] = "host closed stdin",
-	[STOP_ON_HOST_GONE] = "host gone", [STOP_ON_SIGNAL] = "signal",
-	[STOP_ON_REPLY] = "reply",
+	[STOP_ON_HOST_GONE] = "host does not read",
+	[STOP_ON_HOST_DEAD] = "host gone", [STOP_ON_SIGNAL] = "signal",
+	[STOP_ON_REPLY] = "reply", [STOP_ON_DELIVERED] = "delivered",
 	[STOP_ON_STDOUT_CLOSED] = "server closed its end",
 	[STOP_ON_FATAL] = "fatal", [STOP_ON_EXIT] = "server exited",
 	[STOP_ON_TREE_GONE] = "tree gone", [STOP_ON_RESTART] = "restart",
@@ -101,9 +105,9 @@ stop_init(struct stop *s, usec_t grace)
 		.deadline = USEC_NEVER };
 }
 
-/* How long a state lasts before STOP_ON_TIME, from began on. */
+/* How long a state lasts, once e led to it, before STOP_ON_TIME. */
 static usec_t
-period(const struct stop *s, bool signalled)
+period(const struct stop *s, enum stop_state from, enum stop_event e)
 {
 	switch (s->state) {
 	case STOP_EOF:
@@ -111,8 +115,10 @@ period(const struct stop *s, bool signalled)
 	case STOP_SIGNALLED:
 		return SIGNAL_TO_TERM;
 	case STOP_TERM:
-		return signalled ? SIGNAL_TO_KILL - SIGNAL_TO_TERM :
-		    TERM_TO_KILL;
+		if (e == STOP_ON_HOST_DEAD)
+			return DEAD_TO_KILL;
+		return from == STOP_SIGNALLED ? SIGNAL_TO_KILL -
+		    SIGNAL_TO_TERM : TERM_TO_KILL;
 	case STOP_KILL:
 		return KILL_AGAIN;
 	case STOP_RUNNING:
@@ -148,9 +154,10 @@ stop_on(struct stop *s, enum stop_event e, usec_t now)
 
 	if (e == STOP_ON_REPLY && s->state == STOP_EOF)
 		extend(s, now);
-	if (e == STOP_ON_RESTART && s->deadline != USEC_NEVER) {
+	if ((e == STOP_ON_RESTART && s->deadline != USEC_NEVER) ||
+	    (e == STOP_ON_DELIVERED && s->state == STOP_EOF)) {
 		s->began = s->first = now;
-		s->deadline = plus(now, period(s, false));
+		s->deadline = plus(now, period(s, s->state, e));
 	}
 	if (!step->here)
 		return STOP_DO_NOTHING;
@@ -160,7 +167,7 @@ stop_on(struct stop *s, enum stop_event e, usec_t now)
 	s->began = now;
 	if (from == STOP_RUNNING)
 		s->first = now;
-	s->deadline = plus(now, period(s, from == STOP_SIGNALLED));
+	s->deadline = plus(now, period(s, from, e));
 	return step->actions;
 }
 
