@@ -57,7 +57,7 @@ struct row {
 #define AT(member) offsetof(struct config, member)
 
 static const struct row table[] = {
-	{ "max-frame", KIND_SIZE, OFF_IS_MOST, AT(limits.max_frame), KIB,
+	{ "max-frame", KIND_SIZE, OFF_IS_MOST, AT(limits.max_frame), 1,
 	    SIZE_MOST, "10420224", "SIZE", "longest line, either way", { 0 } },
 	{ "max-content", KIND_SIZE, OFF_IS_MOST, AT(limits.max_content), 1,
 	    SIZE_MOST, "off", "SIZE", "cut tool results beyond", { 0 } },

@@ -80,13 +80,13 @@ def host_is_gone():
 def background_child_does_not_hold_the_end():
     """Exit is told by wait, not by end of file on an inherited pipe."""
     s = Session('recv\nsend {"jsonrpc":"2.0","id":1,"result":{}}\nfork\n'
-                "recv\nexit 0")
+                "recv\nexit 3")
     s.send(request(1))
     same(s.line(), result(1), "first call")
     s.send(request(2))
     line = s.line()
     check(own_error(line, 2, -31014, "server_exited"), "second call", line)
-    check(s.wait() == 0, "status", s.process.returncode)
+    check(s.wait() == 3, "status", s.process.returncode)
     until("nothing is left", lambda: not s.alive())
 
 
