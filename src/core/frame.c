@@ -19,6 +19,7 @@ store_bytes(struct to_host *t, const char *p, size_t n)
 	if (n == 0 || t->observe)
 		return;
 	if (t->over != OVER_NOT) {
+		cutting_feed(t, p, n);
 		t->sample_total += n;
 		return;
 	}
@@ -61,6 +62,12 @@ frame_edit(void *arg, uint64_t off, unsigned len, const char *with, unsigned n)
 	unsigned back = (unsigned)-at; /* so far before the end of held */
 	unsigned keep = back > len ? back - len : 0;
 
+	if (back > t->held_len) { /* they were given away with the frame */
+		cutting_end(t);
+		if (len > back)
+			t->mark = t->p + (len - back);
+		return;
+	}
 	store_bytes(t, t->held, t->held_len - back);
 	store_bytes(t, with, n);
 	memmove(t->held, t->held + t->held_len - keep, keep);

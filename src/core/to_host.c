@@ -237,7 +237,6 @@ step_text(struct to_host *t)
 	st = scan_feed(&t->scan, from, (size_t)(t->end - from), &used);
 	t->at = from + used;
 	t->bytes += used;
-	cutting_feed(t, from, used);
 	if (t->scan.too_deep && t->over == OVER_NOT && !t->observe)
 		cutting_overflow(t, OVER_DEPTH);
 	check_limit(t);
