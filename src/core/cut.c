@@ -547,7 +547,7 @@ after(struct cut *c, enum scan_event e, uint64_t end)
 		after_string(c);
 	if (c->place == IN_STRUCT)
 		shape_after(&c->shape, &c->scan, e);
-	if (!ends_value(e))
+	if (!ends_value(e) || (c->place == IN_STRUCT && c->scan.depth > 2))
 		return;
 	if (c->scan.depth == 3 && (c->place == IN_CONTENT ||
 	    c->place == IN_BLOCK)) {

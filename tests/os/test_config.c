@@ -173,8 +173,7 @@ static const struct {
 	{ "--max-frame 12Q x", { "spillway: --max-frame: \"12Q\" is not a "
 	    "size: use bytes, or a number with K, M or G, or \"off\"\n" } },
 	{ "--max-frame=banana x", { "--max-frame", "\"banana\"" } },
-	{ "--max-frame=1023 x", { "\"1023\" is too small", "1K or more" } },
-	{ "--max-frame=0 x", { "\"0\" is too small" } },
+	{ "--max-frame=0 x", { "\"0\" is too small", "1 or more" } },
 	{ "--max-frame=1048577G x", { "too large", "1048576G or less" } },
 	{ "--max-frame=18446744073709551615 x", { "too large" } },
 	{ "--max-frame=18446744073709551616 x", { "too large" } },
