@@ -21,6 +21,7 @@
 
 #define KEEP_MIN 256u
 #define ESCAPE_MAX 6 /* bytes that one decoded byte may take */
+#define END_RESERVE 4096 /* raw bytes for the members behind a text */
 #define LABEL_COST 64 /* useful bytes of a notice in place of a block */
 
 struct named {
@@ -360,6 +361,21 @@ room_left(const struct cut *c)
 }
 
 /* A string of the block begins, its quote is taken. */
+/* Raw bytes of a text worth keeping; the block's end needs place, too. */
+static uint64_t
+text_limit(const struct cut *c, uint64_t room)
+{
+	uint64_t used = c->blocks.n, all = c->bounds.skeleton;
+	uint64_t reserve = all / 8 < END_RESERVE ? all / 8 : END_RESERVE;
+	uint64_t left = all > used + reserve ? all - used - reserve : 0;
+	uint64_t most;
+
+	if (room == 0 || room > UINT64_MAX / 8)
+		return room < left ? room : left;
+	most = room * ESCAPE_MAX + 2 * ESCAPE_MAX;
+	return most < left ? most : left;
+}
+
 static void
 begin_body(struct cut *c)
 {
@@ -374,8 +390,7 @@ begin_body(struct cut *c)
 	if (c->body_drops)
 		c->body_limit = room;
 	else
-		c->body_limit = room > UINT64_MAX / 8 ? UINT64_MAX :
-		    room * ESCAPE_MAX + (room > 0 ? 2 * ESCAPE_MAX : 0);
+		c->body_limit = text_limit(c, room);
 }
 
 static void

@@ -82,7 +82,8 @@ measure_feed(struct measure *m, const char *p, size_t n)
 			}
 			break;
 		default:
-			m->unit = (uint16_t)(m->unit << 4 | hex_value(*p++));
+			m->unit = (uint16_t)((unsigned)m->unit << 4 |
+			    hex_value(*p++));
 			if (++m->state == 6) {
 				m->state = 0;
 				measure_unit(m);

@@ -27,13 +27,13 @@ structured_words(const struct cut *c, bool brief, char *buf, size_t cap)
 	buf[0] = '\0';
 	if (c->plan.error)
 		return snprintf(buf, cap, brief ?
-		    ", structuredContent left out" :
-		    " structuredContent (%" PRIu64 " bytes) was left out.",
+		    ", structured content left out" :
+		    " Structured content (%" PRIu64 " bytes) was left out.",
 		    s->structured);
 	if (s->structured > s->structured_kept)
 		return snprintf(buf, cap, brief ?
-		    ", structuredContent shortened" :
-		    " structuredContent was shortened from %" PRIu64
+		    ", structured content shortened" :
+		    " Structured content was shortened from %" PRIu64
 		    " to %" PRIu64 " bytes.", s->structured,
 		    s->structured_kept);
 	return 0;
