@@ -177,8 +177,6 @@ conclude(struct to_host *t, uint32_t ref, bool over)
 		return -1;
 	case CUT_POSSIBLE:
 		r->m.results_cut++;
-		if (t->observe)
-			return -1;
 		if (write_out(t, ref)) {
 			request_close(r, ref);
 			return 0;
@@ -210,6 +208,30 @@ learn_tools(struct to_host *t)
 	(void)each_byte(t, to_tools, r->tools);
 }
 
+/* --observe stores no frame: what may be a result is measured as it comes. */
+void
+cutting_observe(struct to_host *t)
+{
+	cutting_end(t);
+	if (t->observe && pending_count(t->r->asked_by_host) > 0)
+		t->cut = begin(t, 0, false);
+}
+
+static void
+count_cut(struct to_host *t, const struct pending_request *q)
+{
+	struct relay *r = t->r;
+	struct cut_request rq = { .limit = limit_for(r, q->tool, false),
+		.frame = r->limits.max_frame,
+		.over = t->bytes >= r->limits.max_frame };
+
+	frame_store(t, t->at);
+	if (q->method == METHOD_TOOLS_CALL && !t->msg.has_error &&
+	    cut_judge(t->cut, &rq) == CUT_POSSIBLE)
+		r->m.results_cut++;
+	cutting_end(t);
+}
+
 int
 cutting_reply(struct to_host *t, uint32_t ref, bool lf)
 {
@@ -218,6 +240,8 @@ cutting_reply(struct to_host *t, uint32_t ref, bool lf)
 	int rc = -1;
 
 	(void)lf;
+	if (q != NULL && t->cut != NULL && t->observe)
+		count_cut(t, q);
 	if (q == NULL || t->observe)
 		return -1;
 	if (q->method == METHOD_TOOLS_LIST && !t->msg.has_error)

@@ -16,6 +16,8 @@ store_bytes(struct to_host *t, const char *p, size_t n)
 {
 	struct relay *r = t->r;
 
+	if (t->observe)
+		cutting_feed(t, p, n);
 	if (n == 0 || t->observe)
 		return;
 	if (t->over != OVER_NOT) {

@@ -231,6 +231,7 @@ void sample_add(struct to_host *, const char *, size_t);
 void sample_tell(struct to_host *);
 
 /* cutting.c: when a frame is fed to the cut */
+void cutting_observe(struct to_host *);
 void cutting_overflow(struct to_host *, enum over);
 void cutting_feed(struct to_host *, const char *, size_t);
 void cutting_known(struct to_host *, uint32_t ref);

@@ -93,6 +93,7 @@ begin_text(struct to_host *t)
 	batch_clear(t->r, &t->requests);
 	t->text_end = NULL;
 	t->state = LINE_TEXT;
+	cutting_observe(t);
 }
 
 /* A text found behind other text: only what follows is the frame. */
