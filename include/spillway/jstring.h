@@ -10,6 +10,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* One unit of a body: the bytes it stands for; used 0 means clipped. */
+struct jstring_unit {
+	size_t used;
+	size_t len;
+	char bytes[4];
+	bool high; /* a high surrogate whose other half does not follow */
+};
+
+/* The escape at p, its backslash first; n > 0 bytes are there. */
+struct jstring_unit jstring_escape_at(const char *p, size_t n);
+
+/* Value of a hex digit of either case, or -1. */
+int jstring_hex(char);
+
 /* Does the raw body, unescaped, equal the ASCII word? Case-sensitive. */
 bool jstring_is(const char *raw, size_t n, const char *word);
 

@@ -127,6 +127,9 @@ struct id message_id(const struct message_token *);
 /* Keyed hash of some bytes, as used for tool, uri and method. */
 uint64_t message_hash(uint64_t seed, const char *bytes, size_t n);
 
+/* The same of the string that ends, decoded. */
+uint64_t message_hash_token(uint64_t seed, const struct scan *);
+
 const char *message_kind_name(enum message_kind);
 
 #endif

@@ -104,10 +104,12 @@ struct scan {
 	char keep[SCAN_TOKEN_MAX]; /* a token that spans calls */
 };
 
+/* Bytes of a stack for scan_init(). */
+size_t scan_stack_size(uint32_t max_depth);
+
 /*
- * Prepare s for a new text. stack has room for max_depth bits, rounded up to
- * bytes, plus 8; it is borrowed until the next scan_init(). Nothing is
- * allocated.
+ * Prepare s for a new text. stack has scan_stack_size() bytes; it is borrowed
+ * until the next scan_init(). Nothing is allocated.
  */
 void scan_init(struct scan *s, const struct scan_sink *sink, uint8_t *stack,
     uint32_t max_depth);
@@ -148,6 +150,10 @@ unsigned scan_held(const struct scan *s);
  */
 const char *scan_kernel(void);
 bool scan_set_kernel(const char *name);
+
+/* Does the event begin, or end, a value, that is, not a key? */
+bool scan_begins_value(enum scan_event);
+bool scan_ends_value(enum scan_event);
 
 const char *scan_event_name(enum scan_event);
 

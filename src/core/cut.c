@@ -149,20 +149,6 @@ find_name(const struct named *table, size_t n, const struct scan *s)
 	return NAME_OTHER;
 }
 
-static bool
-begins_value(enum scan_event e)
-{
-	return e == SCAN_OBJECT || e == SCAN_ARRAY || e == SCAN_STRING ||
-	    e == SCAN_SCALAR;
-}
-
-static bool
-ends_value(enum scan_event e)
-{
-	return e == SCAN_OBJECT_END || e == SCAN_ARRAY_END ||
-	    e == SCAN_STRING_END || e == SCAN_SCALAR_END;
-}
-
 /* A member begins in a store of members; from: what it is parted from. */
 static void
 begin_member(struct cut *c, struct keep *k, size_t from)
@@ -179,10 +165,10 @@ static void
 begin_in_envelope(struct cut *c, enum scan_event e)
 {
 	if (c->scan.depth == 0) {
-		c->odd = c->odd || (begins_value(e) && e != SCAN_OBJECT);
+		c->odd = c->odd || (scan_begins_value(e) && e != SCAN_OBJECT);
 	} else if (e == SCAN_KEY) {
 		begin_member(c, &c->envelope, 0);
-	} else if (begins_value(e) && c->name == NAME_RESULT) {
+	} else if (scan_begins_value(e) && c->name == NAME_RESULT) {
 		c->odd = c->odd || e != SCAN_OBJECT || c->has_result;
 		c->has_result = true;
 		c->result_at = c->envelope.n;
@@ -245,7 +231,7 @@ begin_in_result(struct cut *c, enum scan_event e)
 	if (e == SCAN_KEY) {
 		c->member_at = c->members.n;
 		begin_member(c, &c->members, last_slot(c));
-	} else if (begins_value(e)) {
+	} else if (scan_begins_value(e)) {
 		begin_result_value(c, e);
 	}
 }
@@ -294,7 +280,7 @@ before(struct cut *c, enum scan_event e, uint64_t off)
 		begin_in_result(c, e);
 		break;
 	case IN_CONTENT:
-		if (c->scan.depth == 3 && begins_value(e))
+		if (c->scan.depth == 3 && scan_begins_value(e))
 			begin_block(c, e, off);
 		break;
 	case IN_BLOCK:
@@ -360,7 +346,6 @@ room_left(const struct cut *c)
 	    c->bounds.retain - c->cumul;
 }
 
-/* A string of the block begins, its quote is taken. */
 /* Raw bytes of a text worth keeping; the block's end needs place, too. */
 static uint64_t
 text_limit(const struct cut *c, uint64_t room)
@@ -368,14 +353,14 @@ text_limit(const struct cut *c, uint64_t room)
 	uint64_t used = c->blocks.n, all = c->bounds.skeleton;
 	uint64_t reserve = all / 8 < END_RESERVE ? all / 8 : END_RESERVE;
 	uint64_t left = all > used + reserve ? all - used - reserve : 0;
-	uint64_t most;
+	uint64_t most = room;
 
-	if (room == 0 || room > UINT64_MAX / 8)
-		return room < left ? room : left;
-	most = room * ESCAPE_MAX + 2 * ESCAPE_MAX;
+	if (room > 0 && room <= UINT64_MAX / 8)
+		most = room * ESCAPE_MAX + 2 * ESCAPE_MAX;
 	return most < left ? most : left;
 }
 
+/* A string of the block begins, its quote is taken. */
 static void
 begin_body(struct cut *c)
 {
@@ -562,7 +547,7 @@ after(struct cut *c, enum scan_event e, uint64_t end)
 		after_string(c);
 	if (c->place == IN_STRUCT)
 		shape_after(&c->shape, &c->scan, e);
-	if (!ends_value(e) || (c->place == IN_STRUCT && c->scan.depth > 2))
+	if (!scan_ends_value(e) || (c->place == IN_STRUCT && c->scan.depth > 2))
 		return;
 	if (c->scan.depth == 3 && (c->place == IN_CONTENT ||
 	    c->place == IN_BLOCK)) {
@@ -599,7 +584,7 @@ cut_new(struct budget *budget, const struct cut_bounds *bounds)
 	c->budget = budget;
 	c->bounds = *bounds;
 	c->stack = budget_alloc(budget, BUDGET_DATA,
-	    bounds->max_depth / 8 + 9);
+	    scan_stack_size(bounds->max_depth));
 	if (c->stack == NULL) {
 		cut_free(&c);
 		return NULL;

@@ -34,6 +34,9 @@ struct measure {
 
 void measure_feed(struct measure *, const char *, size_t);
 
+/* Where the string that begins at p[at] ends, behind its quote, or n. */
+size_t string_end(const char *, size_t at, size_t n);
+
 /*
  * How many of the n bytes of a string body can be kept if it may have at most
  * room bytes decoded and raw_room as they are: up to a code point, never

@@ -33,15 +33,6 @@ fail(struct shape *s)
 	keep_free(s->budget, &s->keep);
 }
 
-static size_t
-string_end(const char *p, size_t at, size_t n)
-{
-	for (at++; at < n && p[at] != '"'; at++)
-		if (p[at] == '\\')
-			at++;
-	return at < n ? at + 1 : n;
-}
-
 /* What one pass over the kept bytes finds, or does. */
 struct pass {
 	size_t size;	/* of all, arrays shortened */
@@ -191,13 +182,6 @@ shape_before(struct shape *s, const struct scan *scan, enum scan_event e)
 	}
 }
 
-static bool
-ends_value(enum scan_event e)
-{
-	return e == SCAN_OBJECT_END || e == SCAN_ARRAY_END ||
-	    e == SCAN_STRING_END || e == SCAN_SCALAR_END;
-}
-
 void
 shape_after(struct shape *s, struct scan *scan, enum scan_event e)
 {
@@ -206,7 +190,7 @@ shape_after(struct shape *s, struct scan *scan, enum scan_event e)
 	if (e == SCAN_ARRAY && s->array_depth == 0 && !s->failed) {
 		s->array_depth = scan->depth;
 		s->array_at = s->last_end = s->keep.n;
-	} else if (ends_value(e) && !s->skipping && s->array_depth != 0 &&
+	} else if (scan_ends_value(e) && !s->skipping && s->array_depth != 0 &&
 	    scan->depth == s->array_depth + 1) {
 		s->last_end = s->keep.n;
 	} else if (e == SCAN_KEY_END && scan->depth == 3 &&

@@ -6,16 +6,9 @@
 #include <string.h>
 
 #include "cut_impl.h"
+#include "spillway/jstring.h"
 
 #define NEAR 1024 /* bytes back within which a line end is looked for */
-
-static unsigned
-hex_value(char c)
-{
-	if (c <= '9')
-		return (unsigned)(c - '0');
-	return (unsigned)((c | 0x20) - 'a') + 10;
-}
 
 static bool
 is_high(unsigned unit)
@@ -83,7 +76,7 @@ measure_feed(struct measure *m, const char *p, size_t n)
 			break;
 		default:
 			m->unit = (uint16_t)((unsigned)m->unit << 4 |
-			    hex_value(*p++));
+			    (unsigned)jstring_hex(*p++));
 			if (++m->state == 6) {
 				m->state = 0;
 				measure_unit(m);
@@ -93,6 +86,15 @@ measure_feed(struct measure *m, const char *p, size_t n)
 	}
 }
 
+size_t
+string_end(const char *p, size_t at, size_t n)
+{
+	for (at++; at < n && p[at] != '"'; at++)
+		if (p[at] == '\\')
+			at++;
+	return at < n ? at + 1 : n;
+}
+
 /* One character as it stands; raw 0: the bytes end within it. */
 struct character {
 	unsigned raw;
@@ -100,38 +102,16 @@ struct character {
 	bool line_end;
 };
 
-static bool
-read_unit(const char *p, size_t n, unsigned *unit_r)
-{
-	unsigned unit = 0;
-
-	if (n < 6 || p[0] != '\\' || p[1] != 'u')
-		return false;
-	for (int i = 2; i < 6; i++)
-		unit = unit << 4 | hex_value(p[i]);
-	*unit_r = unit;
-	return true;
-}
-
 static struct character
 escape_at(const char *p, size_t n)
 {
-	struct character c = { 0 };
-	unsigned unit, low;
+	struct jstring_unit u = jstring_escape_at(p, n);
+	struct character c = { (unsigned)u.used, (unsigned)u.len,
+		u.len == 1 && u.bytes[0] == '\n' };
 
-	if (n < 2)
-		return c;
-	if (p[1] != 'u')
-		return (struct character) { 2, 1, p[1] == 'n' };
-	if (!read_unit(p, n, &unit))
-		return c;
-	c = (struct character) { 6, unit_bytes(unit), unit == '\n' };
-	if (!is_high(unit))
-		return c;
-	if (read_unit(p + 6, n - 6, &low) && is_low(low))
-		return (struct character) { 12, 4, false };
 	/* Is its other half cut off? Then it must go, too. */
-	if (n < 12 && (n == 6 || (p[6] == '\\' && (n == 7 || p[7] == 'u'))))
+	if (u.high && n < 12 && (n == 6 || (p[6] == '\\' && (n == 7 ||
+	    p[7] == 'u'))))
 		c.raw = 0;
 	return c;
 }

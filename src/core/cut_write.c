@@ -312,15 +312,6 @@ put_struct(struct out *o, const struct cut *c)
 	}
 }
 
-static size_t
-string_end(const char *p, size_t at, size_t n)
-{
-	for (at++; at < n && p[at] != '"'; at++)
-		if (p[at] == '\\')
-			at++;
-	return at < n ? at + 1 : n;
-}
-
 /* Where the member that begins at p[at] ends: at a comma or brace. */
 static size_t
 member_end(const char *p, size_t at, size_t n)

@@ -17,7 +17,7 @@ smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What results of this tool may have; tool 0: of any. */
+/* What results of this tool may have; any: of any. */
 static uint64_t
 limit_for(const struct relay *r, uint64_t tool, bool any)
 {
@@ -172,25 +172,17 @@ conclude(struct to_host *t, uint32_t ref, bool over)
 		.schema = r->tools == NULL ? TOOL_UNKNOWN :
 		    tools_schema(r->tools, q->tool) };
 
-	switch (cut_judge(t->cut, &rq)) {
-	case CUT_FITS:
+	enum cut_verdict v = cut_judge(t->cut, &rq);
+
+	if (v == CUT_FITS || (v == CUT_IMPOSSIBLE && over))
 		return -1;
-	case CUT_POSSIBLE:
+	if (v == CUT_POSSIBLE) {
 		r->m.results_cut++;
 		if (write_out(t, ref)) {
 			request_close(r, ref);
 			return 0;
 		}
-		refuse(t, ref, rq.limit);
-		return 0;
-	case CUT_FORBIDDEN:
-		refuse(t, ref, rq.limit);
-		return 0;
-	case CUT_IMPOSSIBLE:
-		break;
 	}
-	if (over)
-		return -1;
 	refuse(t, ref, rq.limit);
 	return 0;
 }
@@ -233,13 +225,12 @@ count_cut(struct to_host *t, const struct pending_request *q)
 }
 
 int
-cutting_reply(struct to_host *t, uint32_t ref, bool lf)
+cutting_reply(struct to_host *t, uint32_t ref)
 {
 	struct relay *r = t->r;
 	struct pending_request *q = pending_get(r->asked_by_host, ref);
 	int rc = -1;
 
-	(void)lf;
 	if (q != NULL && t->cut != NULL && t->observe)
 		count_cut(t, q);
 	if (q == NULL || t->observe)
@@ -273,9 +264,9 @@ cutting_end(struct to_host *t)
 }
 
 void
-tools_changed(struct relay *r, const struct message *m)
+tools_changed(struct relay *r)
 {
-	(void)m; /* of another list: no harm, it is learned again */
+	/* of another list: no harm, it is learned again */
 	tools_forget(r->tools);
 }
 

@@ -16,10 +16,12 @@ store_bytes(struct to_host *t, const char *p, size_t n)
 {
 	struct relay *r = t->r;
 
-	if (t->observe)
-		cutting_feed(t, p, n);
-	if (n == 0 || t->observe)
+	if (n == 0)
 		return;
+	if (t->observe) {
+		cutting_feed(t, p, n);
+		return;
+	}
 	if (t->over != OVER_NOT) {
 		cutting_feed(t, p, n);
 		t->sample_total += n;
@@ -66,14 +68,12 @@ frame_edit(void *arg, uint64_t off, unsigned len, const char *with, unsigned n)
 
 	if (back > t->held_len) { /* they were given away with the frame */
 		cutting_end(t);
-		if (len > back)
-			t->mark = t->p + (len - back);
-		return;
+	} else {
+		store_bytes(t, t->held, t->held_len - back);
+		store_bytes(t, with, n);
+		memmove(t->held, t->held + t->held_len - keep, keep);
+		t->held_len = keep;
 	}
-	store_bytes(t, t->held, t->held_len - back);
-	store_bytes(t, with, n);
-	memmove(t->held, t->held + t->held_len - keep, keep);
-	t->held_len = keep;
 	if (len > back)
 		t->mark = t->p + (len - back);
 }

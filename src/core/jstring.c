@@ -10,13 +10,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/* One unit of a body: the bytes it stands for; used 0 means clipped. */
-struct unit {
-	size_t used;
-	size_t len;
-	char bytes[4];
-};
-
 static size_t
 utf8_put(uint32_t c, char *out)
 {
@@ -42,8 +35,8 @@ utf8_put(uint32_t c, char *out)
 	return 4;
 }
 
-static int
-hex_digit(char c)
+int
+jstring_hex(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -64,7 +57,7 @@ hex_escape(const char *p, size_t n)
 	if (n < 6 || p[0] != '\\' || p[1] != 'u')
 		return -1;
 	for (i = 2; i < 6; i++) {
-		digit = hex_digit(p[i]);
+		digit = jstring_hex(p[i]);
 		if (digit < 0)
 			return -1;
 		c = c * 16 + digit;
@@ -72,37 +65,37 @@ hex_escape(const char *p, size_t n)
 	return c;
 }
 
-static struct unit
+static struct jstring_unit
 unit_hex(const char *p, size_t n)
 {
-	struct unit u = { .used = 6 };
+	struct jstring_unit u = { .used = 6 };
 	int32_t c = hex_escape(p, n);
 	int32_t low;
 
 	if (c < 0)
-		return (struct unit) { .used = 0 };
+		return (struct jstring_unit) { .used = 0 };
 	if (c >= 0xd800 && c < 0xdc00) {
 		low = hex_escape(p + 6, n - 6);
 		if (low >= 0xdc00 && low < 0xe000) {
 			c = 0x10000 + (c - 0xd800) * 0x400 + (low - 0xdc00);
 			u.used = 12;
 		}
+		u.high = u.used == 6;
 	}
 	u.len = utf8_put((uint32_t)c, u.bytes);
 	return u;
 }
 
-/* The escape at p, n > 0. */
-static struct unit
-unit_escape(const char *p, size_t n)
+struct jstring_unit
+jstring_escape_at(const char *p, size_t n)
 {
 	static const char from[] = "bfnrt";
 	static const char to[] = "\b\f\n\r\t";
-	struct unit u = { .used = 2, .len = 1 };
+	struct jstring_unit u = { .used = 2, .len = 1 };
 	const char *at;
 
 	if (n < 2)
-		return (struct unit) { .used = 0 };
+		return (struct jstring_unit) { .used = 0 };
 	if (p[1] == 'u')
 		return unit_hex(p, n);
 	at = memchr(from, p[1], sizeof(from) - 1);
@@ -124,15 +117,16 @@ static size_t
 match(const char *raw, size_t n, const char *word, size_t len)
 {
 	size_t at = 0;
-	struct unit u;
+	struct jstring_unit u;
 
 	while (len > 0) {
 		if (at == n)
 			return SIZE_MAX;
 		if (raw[at] != '\\')
-			u = (struct unit) { 1, 1, { raw[at] } };
+			u = (struct jstring_unit) { .used = 1, .len = 1,
+			    .bytes = { raw[at] } };
 		else
-			u = unit_escape(raw + at, n - at);
+			u = jstring_escape_at(raw + at, n - at);
 		if (u.used == 0 || u.len > len ||
 		    memcmp(u.bytes, word, u.len) != 0)
 			return SIZE_MAX;
@@ -174,7 +168,7 @@ jstring_decode(const char *raw, size_t n, char *out, size_t cap)
 	size_t len = 0;
 	size_t at = 0;
 	size_t run;
-	struct unit u;
+	struct jstring_unit u;
 
 	while (at < n) {
 		run = plain_run(raw + at, n - at);
@@ -182,7 +176,7 @@ jstring_decode(const char *raw, size_t n, char *out, size_t cap)
 		at += run;
 		if (at == n)
 			break;
-		u = unit_escape(raw + at, n - at);
+		u = jstring_escape_at(raw + at, n - at);
 		if (u.used == 0)
 			break;
 		len = append(out, cap, len, u.bytes, u.len);

@@ -93,7 +93,7 @@ judge_notice(struct to_host *t, struct message *m, struct frame_tag *tag)
 		tag->class = FRAME_CHANGED;
 		tag->key = m->method_hash ^ m->subscription * 3;
 		if (m->method_class == METHOD_OTHER && r->tools != NULL)
-			tools_changed(r, m);
+			tools_changed(r);
 		break;
 	case NOTICE_UPDATED:
 		tag->class = FRAME_CHANGED;
@@ -253,7 +253,7 @@ is_handshake(const struct pending_request *q)
 }
 
 static void
-over_reply(struct to_host *t, uint32_t ref, bool lf)
+over_reply(struct to_host *t, uint32_t ref)
 {
 	struct relay *r = t->r;
 	struct pending_request *q = pending_get(r->asked_by_host, ref);
@@ -276,7 +276,7 @@ over_reply(struct to_host *t, uint32_t ref, bool lf)
 		answer_host_id(r, &id, over_error(t), &facts);
 	} else if (q->method == METHOD_TOOLS_CALL && t->over != OVER_ROOM &&
 	    !t->msg.has_error) {
-		if (cutting_reply(t, ref, lf) != 0)
+		if (cutting_reply(t, ref) != 0)
 			answer_too_large_result(r, ref, &facts);
 	} else {
 		answer_host(r, ref, over_error(t), &facts);
@@ -319,7 +319,7 @@ over_notice(struct to_host *t)
 }
 
 static void
-judge_over(struct to_host *t, bool lf)
+judge_over(struct to_host *t)
 {
 	struct relay *r = t->r;
 	struct reply_facts facts = over_facts(t);
@@ -343,7 +343,7 @@ judge_over(struct to_host *t, bool lf)
 	case MESSAGE_RESULT:
 	case MESSAGE_ERROR:
 		if (judge_response(r, &t->msg, &ref) == FATE_FORWARD)
-			over_reply(t, ref, lf);
+			over_reply(t, ref);
 		else
 			r->m.replies_suppressed++;
 		break;
@@ -364,7 +364,7 @@ forward_batch(struct to_host *t, bool lf)
 		return;
 	}
 	if (frame_emit(t, &tag, lf) != 0) {
-		judge_over(t, lf);
+		judge_over(t);
 		return;
 	}
 	count_repairs(t);
@@ -383,10 +383,10 @@ forward_reply(struct to_host *t, uint32_t ref, bool lf)
 
 	if (q == NULL)
 		tag.class = FRAME_OTHER;
-	if (q != NULL && cutting_reply(t, ref, lf) == 0)
+	if (q != NULL && cutting_reply(t, ref) == 0)
 		return;
 	if (frame_emit(t, &tag, lf) != 0) {
-		judge_over(t, lf);
+		judge_over(t);
 		return;
 	}
 	count_repairs(t);
@@ -443,7 +443,7 @@ judge_single(struct to_host *t, bool lf)
 	}
 	if (tag.class == FRAME_REQUEST)
 		pending_remove(r->asked_by_server, tag.ref);
-	judge_over(t, lf);
+	judge_over(t);
 }
 
 /* A whole message; lf: its LF stands at t->at. */
@@ -464,7 +464,7 @@ judge_message(struct to_host *t, bool lf)
 	if (t->observe && frame_size(t) > r->limits.max_frame)
 		r->m.oversize_frames++;
 	if (t->over != OVER_NOT)
-		judge_over(t, lf);
+		judge_over(t);
 	else if (t->msg.batch)
 		forward_batch(t, lf);
 	else
@@ -490,7 +490,7 @@ answer_malformed(struct to_host *t)
 	if (t->over != OVER_NOT) {
 		r->m.oversize_frames++;
 		if (is_handshake(q))
-			over_reply(t, ref, false);
+			over_reply(t, ref);
 		else
 			answer_host(r, ref, over_error(t), &facts);
 	} else {

@@ -112,13 +112,13 @@ message_hash(uint64_t seed, const char *bytes, size_t n)
 	return h ? h : 1;
 }
 
-static uint64_t
-hash_token(const struct message *m, const struct scan *s)
+uint64_t
+message_hash_token(uint64_t seed, const struct scan *s)
 {
 	char text[SCAN_TOKEN_MAX];
 	size_t n = jstring_decode(s->token, s->token_len, text, sizeof text);
 
-	return message_hash(m->seed, text, n < sizeof text ? n : sizeof text);
+	return message_hash(seed, text, n < sizeof text ? n : sizeof text);
 }
 
 static void
@@ -192,7 +192,7 @@ take_method(struct message *m, const struct scan *s)
 	    COUNT(method_words), s);
 	m->notice_class = (enum notice_class)find_word(notice_words,
 	    COUNT(notice_words), s);
-	m->method_hash = hash_token(m, s);
+	m->method_hash = message_hash_token(m->seed, s);
 	if (m->notice_class == NOTICE_OTHER && n <= cap &&
 	    strncmp(m->method, "notifications/", 14) == 0) {
 		const char *slash = strrchr(m->method, '/');
@@ -278,11 +278,11 @@ inner_value(struct message *m, const struct scan *s, bool string)
 		break;
 	case IN_NAME:
 		if (string)
-			m->tool = hash_token(m, s);
+			m->tool = message_hash_token(m->seed, s);
 		break;
 	case IN_URI:
 		if (string)
-			m->uri = hash_token(m, s);
+			m->uri = message_hash_token(m->seed, s);
 		break;
 	case IN_RESULT_TYPE:
 		m->input_required = string &&
@@ -338,7 +338,7 @@ meta_value(struct message *m, const struct scan *s, bool scalar, bool string,
 		break;
 	case META_SUBSCRIPTION:
 		if (scalar)
-			m->subscription = hash_token(m, s);
+			m->subscription = message_hash_token(m->seed, s);
 		break;
 	case META_OTHER:
 		break;
@@ -470,18 +470,11 @@ meta_event(struct message *m, struct scan *s, enum scan_event e, uint64_t off)
 	}
 }
 
-static bool
-ends(enum scan_event e)
-{
-	return e == SCAN_OBJECT_END || e == SCAN_ARRAY_END ||
-	    e == SCAN_STRING_END || e == SCAN_SCALAR_END;
-}
-
 void
 message_event(struct message *m, struct scan *s, enum scan_event e,
     uint64_t off)
 {
-	if (s->depth < m->base && ends(e))
+	if (s->depth < m->base && scan_ends_value(e))
 		outside_end(m, s, e);
 	else if (s->depth < m->base)
 		outside(m, s, e);

@@ -235,7 +235,7 @@ void cutting_observe(struct to_host *);
 void cutting_overflow(struct to_host *, enum over);
 void cutting_feed(struct to_host *, const char *, size_t);
 void cutting_known(struct to_host *, uint32_t ref);
-int cutting_reply(struct to_host *, uint32_t ref, bool lf);
+int cutting_reply(struct to_host *, uint32_t ref);
 void cutting_end(struct to_host *);
 
 /* judge.c: what becomes of a whole frame from the server */
@@ -266,7 +266,7 @@ void cancel_send(struct relay *, uint32_t ref, const char *reason);
 void request_close(struct relay *, uint32_t ref);
 void request_progress(struct relay *, uint32_t ref);
 void tools_done(struct relay *);
-void tools_changed(struct relay *, const struct message *);
+void tools_changed(struct relay *);
 int server_put(struct relay *, const char *, size_t,
     const struct frame_tag *, bool ahead);
 

@@ -57,6 +57,12 @@ static const uint8_t number_next[N_END][D_KINDS] = {
 	[N_EXP] = { N_END, N_EXP, N_EXP, N_END, N_END, N_END, N_END, N_END },
 };
 
+size_t
+scan_stack_size(uint32_t max_depth)
+{
+	return max_depth / 8 + 9; /* a bit for each, rounded up, and 8 */
+}
+
 void
 scan_init(struct scan *s, const struct scan_sink *sink, uint8_t *stack,
     uint32_t max_depth)
@@ -515,6 +521,20 @@ scan_held(const struct scan *s)
 	    *s->literal == 'I' || *s->literal == '-'))
 		return s->at;
 	return 0;
+}
+
+bool
+scan_begins_value(enum scan_event e)
+{
+	return e == SCAN_OBJECT || e == SCAN_ARRAY || e == SCAN_STRING ||
+	    e == SCAN_SCALAR;
+}
+
+bool
+scan_ends_value(enum scan_event e)
+{
+	return e == SCAN_OBJECT_END || e == SCAN_ARRAY_END ||
+	    e == SCAN_STRING_END || e == SCAN_SCALAR_END;
 }
 
 const char *

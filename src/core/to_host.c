@@ -39,7 +39,7 @@ to_host_init(struct to_host *t, struct relay *r)
 {
 	*t = (struct to_host) { .r = r, .observe = r->limits.observe,
 		.cancelled_since = USEC_NEVER };
-	t->stack = malloc(r->limits.max_depth / 8 + 9);
+	t->stack = malloc(scan_stack_size(r->limits.max_depth));
 	return t->stack == NULL ? -1 : 0;
 }
 

@@ -35,7 +35,7 @@ int
 to_server_init(struct to_server *t, struct relay *r)
 {
 	*t = (struct to_server) { .r = r };
-	t->stack = malloc(r->limits.max_depth / 8 + 9);
+	t->stack = malloc(scan_stack_size(r->limits.max_depth));
 	return t->stack == NULL ? -1 : 0;
 }
 

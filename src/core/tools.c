@@ -116,14 +116,8 @@ in_tool(const struct tools *t)
 static void
 take_string(struct tools *t, const struct scan *s)
 {
-	char text[SCAN_TOKEN_MAX];
-	size_t n;
-
-	if (s->depth != 4 || !in_tool(t) || t->at[4] != M_NAME)
-		return;
-	n = jstring_decode(s->token, s->token_len, text, sizeof text);
-	t->now.name = message_hash(t->seed, text,
-	    n < sizeof text ? n : sizeof text);
+	if (s->depth == 4 && in_tool(t) && t->at[4] == M_NAME)
+		t->now.name = message_hash_token(t->seed, s);
 }
 
 static void
@@ -158,7 +152,7 @@ tools_new(struct budget *budget, uint64_t seed, uint32_t max_depth)
 	t->budget = budget;
 	t->seed = seed;
 	t->max_depth = max_depth;
-	t->stack = malloc(max_depth / 8 + 9);
+	t->stack = malloc(scan_stack_size(max_depth));
 	t->sink = (struct scan_sink) { .event = on_event, .arg = t };
 	t->done = true;
 	if (t->stack == NULL)
