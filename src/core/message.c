@@ -42,47 +42,50 @@ enum deeper {
 
 struct word {
 	const char *text;
+	uint8_t len;
 	uint8_t code;
 };
 
+#define WORD(text, code) { text, sizeof(text) - 1, code }
+
 static const struct word envelope_words[] = {
-	{ "jsonrpc", AT_JSONRPC },
-	{ "id", AT_ID },
-	{ "method", AT_METHOD },
-	{ "params", AT_PARAMS },
-	{ "result", AT_RESULT },
-	{ "error", AT_ERROR },
+	WORD("jsonrpc", AT_JSONRPC),
+	WORD("id", AT_ID),
+	WORD("method", AT_METHOD),
+	WORD("params", AT_PARAMS),
+	WORD("result", AT_RESULT),
+	WORD("error", AT_ERROR),
 };
 
 static const struct word params_words[] = {
-	{ "_meta", IN_META },
-	{ "progressToken", IN_TOKEN },
-	{ "requestId", IN_REQUEST },
-	{ "name", IN_NAME },
-	{ "uri", IN_URI },
-	{ "task", IN_TASK },
+	WORD("_meta", IN_META),
+	WORD("progressToken", IN_TOKEN),
+	WORD("requestId", IN_REQUEST),
+	WORD("name", IN_NAME),
+	WORD("uri", IN_URI),
+	WORD("task", IN_TASK),
 };
 
 static const struct word result_words[] = {
-	{ "resultType", IN_RESULT_TYPE },
+	WORD("resultType", IN_RESULT_TYPE),
 };
 
 static const struct word method_words[] = {
-	{ "initialize", METHOD_INITIALIZE },
-	{ "server/discover", METHOD_DISCOVER },
-	{ "tools/call", METHOD_TOOLS_CALL },
-	{ "tools/list", METHOD_TOOLS_LIST },
-	{ "tasks/result", METHOD_TASKS_RESULT },
-	{ "subscriptions/listen", METHOD_LISTEN },
-	{ "elicitation/create", METHOD_ASKS_PERSON },
-	{ "sampling/createMessage", METHOD_ASKS_PERSON },
+	WORD("initialize", METHOD_INITIALIZE),
+	WORD("server/discover", METHOD_DISCOVER),
+	WORD("tools/call", METHOD_TOOLS_CALL),
+	WORD("tools/list", METHOD_TOOLS_LIST),
+	WORD("tasks/result", METHOD_TASKS_RESULT),
+	WORD("subscriptions/listen", METHOD_LISTEN),
+	WORD("elicitation/create", METHOD_ASKS_PERSON),
+	WORD("sampling/createMessage", METHOD_ASKS_PERSON),
 };
 
 static const struct word notice_words[] = {
-	{ "notifications/cancelled", NOTICE_CANCELLED },
-	{ "notifications/progress", NOTICE_PROGRESS },
-	{ "notifications/message", NOTICE_LOG },
-	{ "notifications/resources/updated", NOTICE_UPDATED },
+	WORD("notifications/cancelled", NOTICE_CANCELLED),
+	WORD("notifications/progress", NOTICE_PROGRESS),
+	WORD("notifications/message", NOTICE_LOG),
+	WORD("notifications/resources/updated", NOTICE_UPDATED),
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -90,11 +93,18 @@ static const struct word notice_words[] = {
 static uint8_t
 find_word(const struct word *w, size_t n, const struct scan *s)
 {
+	bool plain;
+
 	if (s->token_cut)
 		return 0;
-	for (size_t i = 0; i < n; i++)
+	/* Nearly every token is spelled without escapes. */
+	plain = memchr(s->token, '\\', s->token_len) == NULL;
+	for (size_t i = 0; i < n; i++) {
+		if (plain && s->token_len != w[i].len)
+			continue;
 		if (jstring_is(s->token, s->token_len, w[i].text))
 			return w[i].code;
+	}
 	return 0;
 }
 
