@@ -115,6 +115,15 @@ check-real: $(PROGRAM)
 lint: $(PROGRAM)
 	$(Q)$(RUN) lint
 
+# What the engine needs without pipes around it.
+$(OBJ)/bench/engine: tests/bench/engine.c $(OBJ)/core.a
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $< $(OBJ)/core.a $(JANSSON_LIBS)
+
+bench-engine: $(OBJ)/bench/engine
+	$(Q)$<
+
 bench: $(PROGRAM)
 	$(Q)SPILLWAY=$(CURDIR)/$(PROGRAM) tests/bench/run
 
@@ -144,6 +153,7 @@ help:
 	@echo "make check-real    published clients and servers (needs npm)"
 	@echo "make lint          static checks"
 	@echo "make bench         throughput and latency beside a direct pipe"
+	@echo "make bench-engine  what the engine alone costs"
 	@echo "make install       PREFIX=$(PREFIX) DESTDIR= BINDIR= MANDIR= DOCDIR="
 	@echo "make uninstall     what install put there"
 	@echo "make clean         remove build/"
@@ -154,6 +164,6 @@ clean:
 	rm -rf build
 
 .PHONY: all tests both check check-unit check-os check-e2e check-real lint \
-	bench demo install uninstall help clean
+	bench bench-engine demo install uninstall help clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

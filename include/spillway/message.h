@@ -66,7 +66,7 @@ struct message {
 	char method[MESSAGE_METHOD_MAX]; /* clipped, decoded, for the log */
 	enum method_class method_class;
 	enum notice_class notice_class;
-	uint64_t method_hash;
+	uint64_t method_hash; /* of NOTICE_CHANGED and NOTICE_UPDATED */
 	struct message_token id;
 
 	/* below params and result */
@@ -124,10 +124,7 @@ bool message_answers(const struct message *);
 /* The kept token as an id (type ID_NONE if there was none); borrowed. */
 struct id message_id(const struct message_token *);
 
-/* Keyed hash of some bytes, as used for tool, uri and method. */
-uint64_t message_hash(uint64_t seed, const char *bytes, size_t n);
-
-/* The same of the string that ends, decoded. */
+/* Keyed hash of the string that ends, decoded; never 0. */
 uint64_t message_hash_token(uint64_t seed, const struct scan *);
 
 const char *message_kind_name(enum message_kind);

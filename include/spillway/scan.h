@@ -54,6 +54,7 @@ struct scan_sink {
 	 * Only tokens with s->depth <= s->watch are told; the sink may
 	 * change s->watch at any time, but a string or scalar whose begin
 	 * was told has its end told, and no other. Must not call scan_*().
+	 * At those ends s->from is the offset of the begin.
 	 */
 	void (*event)(void *arg, struct scan *s, enum scan_event, uint64_t off);
 	/*
@@ -67,6 +68,7 @@ struct scan_sink {
 	void (*edit)(void *arg, uint64_t off, unsigned len, const char *with,
 	    unsigned n);
 	void *arg;
+	bool ends_only; /* begins of keys, strings and scalars are not told */
 };
 
 struct scan {
@@ -76,6 +78,7 @@ struct scan {
 	const char *token;
 	uint32_t token_len;
 	bool token_cut;
+	uint64_t from;
 	/* for the caller */
 	bool too_deep; /* max_depth was exceeded, see scan_feed() */
 	uint64_t off;  /* bytes consumed so far */

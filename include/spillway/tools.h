@@ -19,7 +19,7 @@ enum tool_schema { TOOL_UNKNOWN, TOOL_PLAIN, TOOL_HAS_SCHEMA };
 
 struct tools;
 
-/* NULL when out of memory. seed: as for message_hash(). */
+/* NULL when out of memory. seed: as for message_hash_token(). */
 struct tools *tools_new(struct budget *, uint64_t seed, uint32_t max_depth);
 void tools_free(struct tools **);
 

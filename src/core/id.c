@@ -8,10 +8,10 @@
  */
 #include "spillway/id.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "spillway/hash.h"
 #include "spillway/jstring.h"
 
 #define SAFE_DIGITS 15 /* integers of so many digits are exact doubles */
@@ -83,58 +83,6 @@ id_of(const char *raw, size_t n, bool cut)
 	id.len = (uint32_t)(n > ID_RAW_MAX ? ID_RAW_MAX : n);
 	id.type = token_type(raw, id.len, id.cut);
 	return id;
-}
-
-static uint64_t
-rotate(uint64_t x, int n)
-{
-	return x << n | x >> (64 - n);
-}
-
-static void
-sip_round(uint64_t v[4])
-{
-	v[0] += v[1];
-	v[2] += v[3];
-	v[1] = rotate(v[1], 13) ^ v[0];
-	v[3] = rotate(v[3], 16) ^ v[2];
-	v[0] = rotate(v[0], 32);
-	v[2] += v[1];
-	v[0] += v[3];
-	v[1] = rotate(v[1], 17) ^ v[2];
-	v[3] = rotate(v[3], 21) ^ v[0];
-	v[2] = rotate(v[2], 32);
-}
-
-/* SipHash-1-3; the second half of the key is the first half, turned. */
-static uint64_t
-keyed_hash(const char *p, size_t n, uint64_t seed)
-{
-	uint64_t other = rotate(seed, 29) * UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t v[4] = { seed ^ UINT64_C(0x736f6d6570736575),
-		other ^ UINT64_C(0x646f72616e646f6d),
-		seed ^ UINT64_C(0x6c7967656e657261),
-		other ^ UINT64_C(0x7465646279746573) };
-	uint64_t last = (uint64_t)n << 56;
-	uint64_t word;
-
-	for (; n >= 8; p += 8, n -= 8) {
-		memcpy(&word, p, 8);
-		v[3] ^= word;
-		sip_round(v);
-		v[0] ^= word;
-	}
-	word = 0;
-	memcpy(&word, p, n);
-	last |= word;
-	v[3] ^= last;
-	sip_round(v);
-	v[0] ^= last;
-	v[2] ^= 0xff;
-	sip_round(v);
-	sip_round(v);
-	sip_round(v);
-	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 /* A number token in its parts. */
@@ -231,7 +179,8 @@ static uint32_t
 exponent_put(const struct number *d, char *out)
 {
 	int64_t e = 0;
-	uint32_t i;
+	uint64_t rest;
+	uint32_t i, len = 1, from;
 
 	if (d->exp_len > WIDE_DIGITS) {
 		out[0] = d->down ? '-' : '+';
@@ -242,7 +191,13 @@ exponent_put(const struct number *d, char *out)
 	for (i = 0; i < d->exp_len; i++)
 		e = e * 10 + (d->exp[i] - '0');
 	e = (d->down ? -e : e) + d->point;
-	return (uint32_t)snprintf(out, 22, "%+lld", (long long)e);
+	out[0] = e < 0 ? '-' : '+';
+	rest = (uint64_t)(e < 0 ? -e : e);
+	for (uint64_t top = rest; top >= 10; top /= 10)
+		len++;
+	for (from = len; from > 0; from--, rest /= 10)
+		out[from] = (char)('0' + rest % 10);
+	return 1 + len;
 }
 
 static uint32_t
@@ -284,7 +239,7 @@ id_key(const struct id *id, uint64_t seed, struct id_key *out)
 	case ID_OTHER:
 		return false;
 	}
-	out->hash = keyed_hash(out->bytes, out->len, seed);
+	out->hash = hash_keyed(out->bytes, out->len, seed);
 	return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "spillway/hash.h"
 #include "spillway/jstring.h"
 
 enum where {
@@ -108,27 +109,14 @@ find_word(const struct word *w, size_t n, const struct scan *s)
 	return 0;
 }
 
-/* FNV-1a with a key and a final mix. */
-uint64_t
-message_hash(uint64_t seed, const char *bytes, size_t n)
-{
-	uint64_t h = seed ^ 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (unsigned char)bytes[i]) * 0x100000001b3u;
-	h ^= h >> 32;
-	h *= 0xd6e8feb86659fd93u;
-	h ^= h >> 32;
-	return h ? h : 1;
-}
-
 uint64_t
 message_hash_token(uint64_t seed, const struct scan *s)
 {
 	char text[SCAN_TOKEN_MAX];
 	size_t n = jstring_decode(s->token, s->token_len, text, sizeof text);
+	uint64_t h = hash_keyed(text, n, seed);
 
-	return message_hash(seed, text, n < sizeof text ? n : sizeof text);
+	return h != 0 ? h : 1;
 }
 
 static void
@@ -198,18 +186,21 @@ take_method(struct message *m, const struct scan *s)
 	m->has_method = true;
 	n = jstring_decode(s->token, s->token_len, m->method, cap);
 	m->method[n < cap ? n : cap] = '\0';
-	m->method_class = (enum method_class)find_word(method_words,
-	    COUNT(method_words), s);
+	m->method_class = METHOD_OTHER;
+	m->notice_class = NOTICE_OTHER;
+	if (strncmp(m->method, "notifications/", 14) != 0) {
+		m->method_class = (enum method_class)find_word(method_words,
+		    COUNT(method_words), s);
+		return;
+	}
 	m->notice_class = (enum notice_class)find_word(notice_words,
 	    COUNT(notice_words), s);
-	m->method_hash = message_hash_token(m->seed, s);
-	if (m->notice_class == NOTICE_OTHER && n <= cap &&
-	    strncmp(m->method, "notifications/", 14) == 0) {
-		const char *slash = strrchr(m->method, '/');
-
-		if (slash != NULL && strcmp(slash, "/list_changed") == 0)
-			m->notice_class = NOTICE_CHANGED;
-	}
+	if (m->notice_class == NOTICE_OTHER && n <= cap && n > 13 &&
+	    strcmp(m->method + n - 13, "/list_changed") == 0)
+		m->notice_class = NOTICE_CHANGED;
+	if (m->notice_class == NOTICE_CHANGED ||
+	    m->notice_class == NOTICE_UPDATED)
+		m->method_hash = message_hash_token(m->seed, s);
 }
 
 static void
@@ -456,10 +447,8 @@ static void
 meta_event(struct message *m, struct scan *s, enum scan_event e, uint64_t off)
 {
 	switch (e) {
-	case SCAN_KEY:
-		m->key_off = off;
-		break;
 	case SCAN_KEY_END:
+		m->key_off = s->from;
 		meta_key(m, s);
 		break;
 	case SCAN_STRING_END:
@@ -474,6 +463,7 @@ meta_event(struct message *m, struct scan *s, enum scan_event e, uint64_t off)
 		break;
 	case SCAN_OBJECT:
 	case SCAN_ARRAY:
+	case SCAN_KEY:
 	case SCAN_STRING:
 	case SCAN_SCALAR:
 		break;

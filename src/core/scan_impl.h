@@ -95,7 +95,9 @@ scan_token(struct scan *s, enum scan_event e, const char *p, const char *mark)
 	s->mark = mark;
 	s->kept = 0;
 	s->token_cut = false;
-	s->sink.event(s->sink.arg, s, e, scan_offset(s, p));
+	s->from = scan_offset(s, p);
+	if (!s->sink.ends_only)
+		s->sink.event(s->sink.arg, s, e, s->from);
 }
 
 /* The token, whose bytes end before p, is over. */

@@ -81,7 +81,7 @@ check_limit(struct to_host *t)
 static void
 begin_text(struct to_host *t)
 {
-	struct scan_sink sink = { on_event, frame_edit, t };
+	struct scan_sink sink = { on_event, frame_edit, t, .ends_only = true };
 
 	if (t->r->limits.strict)
 		sink.edit = NULL;

@@ -51,7 +51,7 @@ to_server_done(struct to_server *t)
 static void
 begin_text(struct to_server *t)
 {
-	struct scan_sink sink = { on_event, NULL, t };
+	struct scan_sink sink = { on_event, NULL, t, .ends_only = true };
 
 	scan_init(&t->scan, &sink, t->stack, t->r->limits.max_depth);
 	t->scan.watch = 1;

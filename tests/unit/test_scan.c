@@ -123,7 +123,8 @@ static void
 start(void *arg)
 {
 	struct rec *r = arg;
-	struct scan_sink sink = { on_event, r->strict ? NULL : on_edit, r };
+	struct scan_sink sink = { on_event, r->strict ? NULL : on_edit, r,
+		false };
 
 	memset(r->stack, 0xa5, sizeof(r->stack));
 	scan_init(&r->scan, &sink, r->stack, r->max_depth);
