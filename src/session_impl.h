@@ -29,7 +29,9 @@ enum source {
 };
 
 #define READ_SIZE ((size_t)64 << 10)	  /* of one read; */
-#define READ_SIZE_MAX ((size_t)256 << 10) /* once one came back full */
+#define READ_SIZE_MAX ((size_t)128 << 10) /* once one came back full */
+#define BULK ((size_t)32 << 10)		  /* a read so long is no chat */
+#define PIPE_BULK (512 << 10) /* then pipes are made so large, if they may */
 
 struct session {
 	const struct config *config;
@@ -54,6 +56,7 @@ struct session {
 	char *host_buffer;  /* READ_SIZE bytes */
 	char *server_buffer; /* READ_SIZE_MAX bytes, touched as needed */
 	size_t server_read; /* how much to read at once */
+	bool enlarged;	    /* the pipes from server to host were */
 
 	uint64_t stderr_bytes; /* of the server's */
 	unsigned ready; /* bits 1 << enum source, set by watchers */

@@ -166,6 +166,18 @@ server_out_ended(struct session *s)
 }
 
 /*
+ * Only once there is bulk: a user's pipes share one allowance, and most
+ * sessions never need more than a page or two of it (pipe(7)).
+ */
+static void
+enlarge(struct session *s)
+{
+	s->enlarged = true;
+	endpoint_enlarge(&s->server_out, PIPE_BULK);
+	endpoint_enlarge(&s->host_out, PIPE_BULK);
+}
+
+/*
  * One read of the server's stdout; false when there is no more now. What
  * lies in the buffer goes out from there, or is copied by settling.
  */
@@ -181,6 +193,8 @@ read_server_once(struct session *s)
 		server_out_ended(s);
 		return false;
 	}
+	if ((size_t)n >= BULK && !s->enlarged)
+		enlarge(s);
 	relay_server_bytes(s->relay, s->server_buffer, (size_t)n, s->now);
 	streams_write_host(s);
 	relay_settle(s->relay, RELAY_HOST);

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* One unit of a body: the bytes it stands for; used 0 means clipped. */
 struct jstring_unit {
@@ -24,8 +25,23 @@ struct jstring_unit jstring_escape_at(const char *p, size_t n);
 /* Value of a hex digit of either case, or -1. */
 int jstring_hex(char);
 
-/* Does the raw body, unescaped, equal the ASCII word? Case-sensitive. */
-bool jstring_is(const char *raw, size_t n, const char *word);
+/* Has the raw body escapes, and equals the ASCII word without them? */
+bool jstring_spells(const char *raw, size_t n, const char *word);
+
+/*
+ * Does the raw body, unescaped, equal the ASCII word? Case-sensitive. In
+ * line, for nearly all bodies are plain: an escape is longer than what it
+ * stands for, so that only a longer body can be the word in other spelling.
+ */
+static inline bool
+jstring_is(const char *raw, size_t n, const char *word)
+{
+	size_t len = strlen(word);
+
+	if (n == len)
+		return memcmp(raw, word, len) == 0;
+	return n > len && jstring_spells(raw, n, word);
+}
 
 /* Does it start with the ASCII word? */
 bool jstring_starts(const char *raw, size_t n, const char *word);

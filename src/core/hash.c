@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-static uint64_t
+static inline uint64_t
 rotate(uint64_t x, int n)
 {
 	return x << n | x >> (64 - n);
 }
 
-static void
+static inline void
 sip_round(uint64_t v[4])
 {
 	v[0] += v[1];

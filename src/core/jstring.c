@@ -137,18 +137,11 @@ match(const char *raw, size_t n, const char *word, size_t len)
 	return at;
 }
 
-/*
- * An escape is longer than what it stands for: only a body that is longer
- * than the word can equal it in other spelling.
- */
 bool
-jstring_is(const char *raw, size_t n, const char *word)
+jstring_spells(const char *raw, size_t n, const char *word)
 {
-	size_t len = strlen(word);
-
-	if (n <= len)
-		return n == len && memcmp(raw, word, len) == 0;
-	return memchr(raw, '\\', n) != NULL && match(raw, n, word, len) == n;
+	return memchr(raw, '\\', n) != NULL &&
+	    match(raw, n, word, strlen(word)) == n;
 }
 
 bool

@@ -94,18 +94,20 @@ static const struct word notice_words[] = {
 static uint8_t
 find_word(const struct word *w, size_t n, const struct scan *s)
 {
-	bool plain;
+	const char *p = s->token;
+	size_t len = s->token_len;
 
-	if (s->token_cut)
+	if (s->token_cut || len == 0)
 		return 0;
-	/* Nearly every token is spelled without escapes. */
-	plain = memchr(s->token, '\\', s->token_len) == NULL;
-	for (size_t i = 0; i < n; i++) {
-		if (plain && s->token_len != w[i].len)
-			continue;
-		if (jstring_is(s->token, s->token_len, w[i].text))
+	for (size_t i = 0; i < n; i++)
+		if (len == w[i].len && *p == *w[i].text &&
+		    memcmp(p, w[i].text, len) == 0)
 			return w[i].code;
-	}
+	if (memchr(p, '\\', len) == NULL)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (len > w[i].len && jstring_spells(p, len, w[i].text))
+			return w[i].code;
 	return 0;
 }
 
@@ -188,15 +190,15 @@ take_method(struct message *m, const struct scan *s)
 	m->method[n < cap ? n : cap] = '\0';
 	m->method_class = METHOD_OTHER;
 	m->notice_class = NOTICE_OTHER;
-	if (strncmp(m->method, "notifications/", 14) != 0) {
+	if (n < 14 || memcmp(m->method, "notifications/", 14) != 0) {
 		m->method_class = (enum method_class)find_word(method_words,
 		    COUNT(method_words), s);
 		return;
 	}
 	m->notice_class = (enum notice_class)find_word(notice_words,
 	    COUNT(notice_words), s);
-	if (m->notice_class == NOTICE_OTHER && n <= cap && n > 13 &&
-	    strcmp(m->method + n - 13, "/list_changed") == 0)
+	if (m->notice_class == NOTICE_OTHER && n <= cap &&
+	    memcmp(m->method + n - 13, "/list_changed", 13) == 0)
 		m->notice_class = NOTICE_CHANGED;
 	if (m->notice_class == NOTICE_CHANGED ||
 	    m->notice_class == NOTICE_UPDATED)
