@@ -105,6 +105,13 @@ struct message {
 void message_begin(struct message *m, uint64_t seed,
     void (*element)(void *arg, struct message *), void *arg);
 
+/*
+ * How nearly every message begins, comma included; a message that does may be
+ * told so in place of the events of these bytes, see scan_begun().
+ */
+#define MESSAGE_USUAL "{\"jsonrpc\":\"2.0\","
+void message_begun(struct message *m, struct scan *s);
+
 /* To be called for each event of the scan of the text. */
 void message_event(struct message *m, struct scan *s, enum scan_event,
     uint64_t off);

@@ -117,6 +117,16 @@ size_t scan_stack_size(uint32_t max_depth);
 void scan_init(struct scan *s, const struct scan_sink *sink, uint8_t *stack,
     uint32_t max_depth);
 
+/* Another text for the same sink, stack and depth; all of it is watched. */
+void scan_restart(struct scan *s);
+
+/*
+ * As if the first n bytes of the text had been fed, and they had been an
+ * object's bracket, whole members and a comma. The caller has seen to it that
+ * they are, and tells its sink's owner itself. max_depth is at least 1.
+ */
+void scan_begun(struct scan *s, uint64_t n);
+
 /* Let LF count as white space outside strings (Content-Length bodies). */
 void scan_allow_lf(struct scan *s);
 

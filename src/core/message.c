@@ -103,8 +103,6 @@ find_word(const struct word *w, size_t n, const struct scan *s)
 		if (len == w[i].len && *p == *w[i].text &&
 		    memcmp(p, w[i].text, len) == 0)
 			return w[i].code;
-	if (memchr(p, '\\', len) == NULL)
-		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (len > w[i].len && jstring_spells(p, len, w[i].text))
 			return w[i].code;
@@ -149,6 +147,14 @@ message_begin(struct message *m, uint64_t seed,
 	m->element = element;
 	m->arg = arg;
 	clear_facts(m);
+}
+
+void
+message_begun(struct message *m, struct scan *s)
+{
+	scan_begun(s, sizeof MESSAGE_USUAL - 1);
+	s->watch = m->base;
+	m->is_object = m->jsonrpc = m->promising = true;
 }
 
 static void

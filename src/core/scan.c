@@ -71,10 +71,25 @@ scan_init(struct scan *s, const struct scan_sink *sink, uint8_t *stack,
 	s->sink = *sink;
 	s->stack = stack;
 	s->max_depth = max_depth;
-	s->watch = UINT32_MAX;
 	s->body = scan_body_chosen();
+	scan_restart(s);
+}
+
+void
+scan_restart(struct scan *s)
+{
+	memset(s, 0, offsetof(struct scan, sink));
+	s->watch = UINT32_MAX;
 	s->state = S_TEXT;
 	s->status = SCAN_MORE;
+}
+
+void
+scan_begun(struct scan *s, uint64_t n)
+{
+	s->off = n;
+	scan_push(s, true);
+	s->state = S_KEY;
 }
 
 void

@@ -24,6 +24,8 @@ to_host_half(const struct to_host *t)
 	return t->state != LINE_START || t->bytes > 0 || t->in_body;
 }
 
+#define USUAL (sizeof MESSAGE_USUAL - 1)
+
 static const char bom[3] = { '\xef', '\xbb', '\xbf' };
 
 static void
@@ -37,10 +39,17 @@ on_event(void *arg, struct scan *s, enum scan_event e, uint64_t off)
 int
 to_host_init(struct to_host *t, struct relay *r)
 {
+	struct scan_sink sink = { on_event, frame_edit, t, .ends_only = true };
+
 	*t = (struct to_host) { .r = r, .observe = r->limits.observe,
 		.cancelled_since = USEC_NEVER };
 	t->stack = malloc(scan_stack_size(r->limits.max_depth));
-	return t->stack == NULL ? -1 : 0;
+	if (t->stack == NULL)
+		return -1;
+	if (r->limits.strict)
+		sink.edit = NULL;
+	scan_init(&t->scan, &sink, t->stack, r->limits.max_depth);
+	return 0;
 }
 
 void
@@ -81,11 +90,7 @@ check_limit(struct to_host *t)
 static void
 begin_text(struct to_host *t)
 {
-	struct scan_sink sink = { on_event, frame_edit, t, .ends_only = true };
-
-	if (t->r->limits.strict)
-		sink.edit = NULL;
-	scan_init(&t->scan, &sink, t->stack, t->r->limits.max_depth);
+	scan_restart(&t->scan);
 	t->scan.watch = 1;
 	t->p_off = -(int64_t)(t->at - t->p);
 	message_begin(&t->msg, t->r->seed, judge_element, t);
@@ -94,6 +99,12 @@ begin_text(struct to_host *t)
 	t->text_end = NULL;
 	t->state = LINE_TEXT;
 	cutting_observe(t);
+	if ((size_t)(t->end - t->at) >= USUAL &&
+	    memcmp(t->at, MESSAGE_USUAL, USUAL) == 0) {
+		message_begun(&t->msg, &t->scan);
+		t->at += USUAL;
+		t->bytes += USUAL;
+	}
 }
 
 /* A text found behind other text: only what follows is the frame. */
