@@ -103,6 +103,8 @@ find_word(const struct word *w, size_t n, const struct scan *s)
 		if (len == w[i].len && *p == *w[i].text &&
 		    memcmp(p, w[i].text, len) == 0)
 			return w[i].code;
+	if (memchr(p, '\\', len) == NULL)
+		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (len > w[i].len && jstring_spells(p, len, w[i].text))
 			return w[i].code;

@@ -60,6 +60,11 @@ BLOCK(utf8)(struct BLOCK(block) b, uint64_t high, unsigned *cut)
 	    four << 3;
 	unsigned end = 64;
 
+	if ((three | four) == 0) { /* most of what is not ASCII in the West */
+		if (two >> 63 && *cut > 63)
+			*cut = 63;
+		return (due ^ more) | (high & ~(more | two));
+	}
 	if ((two | three | four) >> 63)
 		end = 63;
 	else if ((three | four) >> 62)
