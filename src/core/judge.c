@@ -57,6 +57,13 @@ note_size(struct to_host *t)
 		t->r->m.largest_frame_bytes = frame_size(t);
 }
 
+/* Its error waits for the host: nothing of it may come behind that. */
+static bool
+is_answered(struct relay *r, uint32_t ref)
+{
+	return pending_get(r->asked_by_host, ref)->state == PENDING_ANSWERED;
+}
+
 /* Which tag a notification gets, and whether it may pass. */
 static enum fate
 judge_notice(struct to_host *t, struct message *m, struct frame_tag *tag)
@@ -77,7 +84,8 @@ judge_notice(struct to_host *t, struct message *m, struct frame_tag *tag)
 	case NOTICE_PROGRESS:
 		token = message_id(&m->token);
 		ref = pending_find_token(r->asked_by_host, &token);
-		if (ref == PENDING_NONE && closed_has(r, &token))
+		if (ref == PENDING_NONE ? closed_has(r, &token) :
+		    is_answered(r, ref))
 			return FATE_PROGRESS;
 		if (ref != PENDING_NONE)
 			request_progress(r, ref);
