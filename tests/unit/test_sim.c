@@ -651,6 +651,20 @@ run_end(struct sim *s)
 	check_end(s);
 }
 
+/* Figures of all sessions of a kind, to see that they reached what they can. */
+static struct metrics sum;
+
+static void
+add_up(const struct metrics *m)
+{
+#define ADD_U64(key) sum.key += m->key;
+#define ADD_SEC(key) sum.key += m->key;
+#define ADD_WORD(key)
+#define X(key, type, unit, help) ADD_##type(key)
+	SPILLWAY_METRICS(X)
+#undef X
+}
+
 static void
 run_seed(enum kind kind, unsigned long seed)
 {
@@ -677,6 +691,7 @@ run_seed(enum kind kind, unsigned long seed)
 	if (kind == QUIET)
 		all_arrives(&s);
 	run_end(&s);
+	add_up(relay_metrics(s.g.r, s.g.now));
 	bytes_free(&s.host_says);
 	bytes_free(&s.server_says);
 	rig_stop(&s.g);
@@ -704,21 +719,51 @@ run_kind(enum kind kind, unsigned long seeds)
 		run_seed(kind, seed);
 }
 
+/* Fewer seeds than these may miss a thing. */
+static void
+reached(const char *what, uint64_t n)
+{
+	if (n == 0 && getenv("SEED") == NULL && number("SEEDS", 200) >= 200)
+		ck_abort_msg("no session reached %s", what);
+}
+
+#define REACHED(key) reached(#key, sum.key)
+
 START_TEST(quiet_sessions)
 {
 	run_kind(QUIET, 2000);
+	REACHED(frames_to_host);
+	REACHED(frames_to_server);
+	REACHED(dispatch_wait_seconds);
+	if (sum.repairs + sum.cancels_sent + sum.replies_synthesized > 0)
+		ck_abort_msg("a quiet session was not left alone");
 }
 END_TEST
 
 START_TEST(hostile_sessions)
 {
 	run_kind(HOSTILE, 2000);
+	REACHED(parse_failures);
+	REACHED(junk_lines);
+	REACHED(blank_lines);
+	REACHED(repairs);
+	REACHED(oversize_frames);
+	REACHED(results_cut);
+	REACHED(host_stalls);
+	REACHED(cancels_sent);
+	REACHED(replies_synthesized);
+	REACHED(replies_suppressed);
+	REACHED(progress_suppressed);
 }
 END_TEST
 
 START_TEST(flooded_sessions)
 {
 	run_kind(FLOODED, 200);
+	REACHED(spill_peak_bytes);
+	REACHED(notifications_coalesced);
+	REACHED(notifications_dropped);
+	REACHED(replies_synthesized);
 }
 END_TEST
 
