@@ -92,13 +92,38 @@ $(OBJ)/os/test_%: $(OBJ)/os/test_%.o $(OS) $(filter-out %/main.o %/session.o,$(T
 	@echo "  LD    $@"
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lev $(JANSSON_LIBS)
 
-tests: $(PROGRAM) $(UNIT) $(OST)
+# Fuzz targets: with libFuzzer where clang has it, and to replay the corpus.
+FUZZ := scan cut relay
+REPLAY := $(FUZZ:%=$(OBJ)/fuzz/replay_%)
+FUZZ_SRC = tests/fuzz/fail.c tests/unit/rig.c $(wildcard src/core/*.c)
+
+$(OBJ)/fuzz/%.o: tests/fuzz/%.c
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	$(Q)$(CC) $(ALL_CPPFLAGS) -Itests/unit -Isrc $(ALL_CFLAGS) -c -o $@ $<
+
+$(OBJ)/fuzz/replay_%: $(OBJ)/fuzz/fuzz_%.o $(OBJ)/fuzz/standalone.o $(OBJ)/fuzz/fail.o $(OBJ)/unit/rig.o $(OBJ)/core.a
+	@echo "  LD    $@"
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(JANSSON_LIBS)
+
+build/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_SRC)
+	@mkdir -p $(@D)
+	@echo "  FUZZ  $@"
+	$(Q)clang -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=all $(ALL_CPPFLAGS) -Itests/unit -Isrc \
+	    -o $@ $^ $(JANSSON_LIBS)
+
+TIME ?= 60
+fuzz: $(addprefix build/fuzz/,$(or $(T),$(FUZZ)))
+	$(Q)tests/fuzz/run $(TIME) $(or $(T),$(FUZZ))
+
+tests: $(PROGRAM) $(UNIT) $(OST) $(REPLAY)
 
 both: tests
 	$(Q)$(MAKE) --no-print-directory SAN=$(CHECK_SAN) tests
 
 check: both
-	$(Q)$(RUN) lint $(foreach k,unit os e2e cases,$(CHECKED:%=$(k):%)) real:plain
+	$(Q)$(RUN) lint $(foreach k,unit os fuzz e2e cases,$(CHECKED:%=$(k):%)) real:plain
 
 check-unit: $(UNIT)
 	$(Q)$(RUN) unit:$(VARIANT)
@@ -151,6 +176,7 @@ help:
 	@echo "make check-os      tests of src/os"
 	@echo "make check-e2e     real processes, and tests/cases"
 	@echo "make check-real    published clients and servers (needs npm)"
+	@echo "make fuzz          fuzz targets, TIME=$(TIME) seconds each; T=scan for one"
 	@echo "make lint          static checks"
 	@echo "make bench         throughput and latency beside a direct pipe"
 	@echo "make bench-engine  what the engine alone costs"
@@ -163,7 +189,7 @@ help:
 clean:
 	rm -rf build
 
-.PHONY: all tests both check check-unit check-os check-e2e check-real lint \
+.PHONY: all tests both fuzz check check-unit check-os check-e2e check-real lint \
 	bench bench-engine demo install uninstall help clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -99,7 +99,8 @@ BLOCK(skip)(const char *p, const char *end)
 			wrong |= BLOCK(utf8)(b, high, &cut);
 		if (cut < 64) {
 			quote &= (UINT64_C(1) << cut) - 1;
-			wrong &= (UINT64_C(1) << cut) - 1;
+			/* At the cut itself a sequence before it may lack. */
+			wrong &= (UINT64_C(2) << cut) - 1;
 		}
 		/* A fault counts up to the quote: there it ends the string. */
 		if (wrong & (quote ^ (quote - 1)))

@@ -6,6 +6,7 @@
 #include "kit.h"
 
 #include <check.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,19 @@
 
 #define EDGE 160 /* of a long input: cut at every byte so far from its ends */
 #define STRIDE 61
+
+void
+kit_fail(const char *fmt, ...)
+{
+	char text[1400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	ck_abort_msg("%s", text);
+	abort(); /* not reached */
+}
 
 static size_t
 readable(size_t n)

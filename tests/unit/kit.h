@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The test has failed. */
+void kit_fail(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2), noreturn));
+
 /*
  * n bytes, a copy of bytes (NULL: zeros), with an unreadable page behind.
  * kit_unguard() takes the same n. Fails the test if there is no memory.

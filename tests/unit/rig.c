@@ -5,10 +5,11 @@
  */
 #include "rig.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "kit.h"
 
 #define PIECES 8
 
@@ -19,7 +20,7 @@ bytes_add(struct bytes *b, const void *p, size_t n)
 		b->cap = (b->n + n + 1) * 2;
 		b->p = realloc(b->p, b->cap);
 		if (b->p == NULL)
-			ck_abort_msg("no memory");
+			kit_fail("no memory");
 	}
 	if (n > 0)
 		memcpy(b->p + b->n, p, n);
@@ -40,7 +41,7 @@ block_put(void *arg, uint32_t block, const void *bytes)
 	struct rig *g = arg;
 
 	if (block >= g->n_blocks)
-		ck_abort_msg("block %u of %u", block, g->n_blocks);
+		kit_fail("block %u of %u", block, g->n_blocks);
 	if (g->blocks[block] == NULL)
 		g->blocks[block] = malloc(SPILL_BLOCK);
 	if (g->blocks[block] == NULL)
@@ -55,7 +56,7 @@ block_get(void *arg, uint32_t block, size_t off, void *to, size_t n)
 	struct rig *g = arg;
 
 	if (block >= g->n_blocks || g->blocks[block] == NULL)
-		ck_abort_msg("block %u was never put", block);
+		kit_fail("block %u was never put", block);
 	memcpy(to, g->blocks[block] + off, n);
 	return 0;
 }
@@ -96,11 +97,11 @@ rig_start(struct rig *g, const struct limits *limits)
 	g->blocks = calloc(g->n_blocks + 1, sizeof *g->blocks);
 	g->err = to_stderr_new(&o);
 	if (g->blocks == NULL || g->err == NULL)
-		ck_abort_msg("no memory");
+		kit_fail("no memory");
 	g->r = relay_new(limits, limits->spill > 0 ? &ops : NULL, g->err,
 	    0x5eed, g->now);
 	if (g->r == NULL)
-		ck_abort_msg("no engine");
+		kit_fail("no engine");
 	bytes_add(&g->host, "", 0);
 	bytes_add(&g->server, "", 0);
 	bytes_add(&g->told, "", 0);
@@ -131,7 +132,7 @@ rig_check(struct rig *g)
 	if (bad == NULL && budget_disk(g->r->budget) > g->limits.spill)
 		bad = "more disk than --spill";
 	if (bad != NULL)
-		ck_abort_msg("%s", bad);
+		kit_fail("%s", bad);
 }
 
 size_t
@@ -256,7 +257,7 @@ rig_figures(struct rig *g, const char *want, const char *what)
 		n = strcspn(p, " ");
 		snprintf(word, sizeof word, " %.*s ", (int)n, p);
 		if (n > 0 && strstr(all, word) == NULL)
-			ck_abort_msg("%s: no%sin:%s", what, word, all);
+			kit_fail("%s: no%sin:%s", what, word, all);
 	}
 }
 

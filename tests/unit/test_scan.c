@@ -651,6 +651,28 @@ START_TEST(kernels_agree_on_each)
 }
 END_TEST
 
+/* And every two of them in a row, around the end of the first block. */
+START_TEST(kernels_agree_on_pairs)
+{
+	struct rec *r = rec_new();
+	const char *one = bits[_i % (int)BITS];
+	char in[200];
+
+	r->strict = _i >= (int)BITS;
+	for (size_t k = 0; k < BITS; k++)
+		for (size_t at = 84; at < 104; at++) {
+			memset(in, 'a', sizeof(in));
+			in[0] = '"';
+			memcpy(in + at, one, strlen(one));
+			memcpy(in + at + strlen(one), bits[k],
+			    strlen(bits[k]));
+			in[199] = '"';
+			same_in_all_kernels(r, in, 200);
+		}
+	rec_free(r);
+}
+END_TEST
+
 static size_t
 random_string(uint64_t *seed, char *in, size_t room)
 {
@@ -1035,6 +1057,7 @@ suite(void)
 	tcase_add_test(c, holds_back);
 	tcase_add_test(c, names_kernels);
 	tcase_add_loop_test(c, kernels_agree_on_each, 0, 2 * (int)BITS);
+	tcase_add_loop_test(c, kernels_agree_on_pairs, 0, 2 * (int)BITS);
 	tcase_add_loop_test(c, kernels_agree_on_mixtures, 0, 4);
 	tcase_add_loop_test(c, mixtures_cut, 0, 4);
 	tcase_add_loop_test(c, repairs_each, 0, 0x40);

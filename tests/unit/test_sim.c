@@ -82,9 +82,8 @@ wrong(const struct sim *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	ck_abort_msg("%s session, SEED=%lu: %s", kind_names[s->kind], s->seed,
+	kit_fail("%s session, SEED=%lu: %s", kind_names[s->kind], s->seed,
 	    text);
-	abort();
 }
 
 static unsigned
