@@ -5,8 +5,9 @@
  * included, and the spill store behind it.
  *
  * Heap is handed out in three shares, so that the dear ones never starve:
- *   data     bytes of frames: up to limit - reserve - books (when there is a
- *            store that still works; without one up to limit - reserve);
+ *   data     bytes of frames: up to limit - reserve - books (all of them when
+ *            there is a store that still works, else an eighth: requests
+ *            must be kept track of while frames take all they can);
  *   books    structs that describe frames and pending requests: up to
  *            limit - reserve;
  *   reserve  the proxy's own lines and bytes that must be kept because they

@@ -96,7 +96,8 @@ share_end(const struct budget *b, enum budget_share share)
 		end -= b->reserve - kits;
 	switch (share) {
 	case BUDGET_DATA:
-		return end - (store_works(b) ? b->books : 0);
+		/* Without a store there are no blocks to keep books of. */
+		return end - (store_works(b) ? b->books : b->books / 8);
 	case BUDGET_BOOKS:
 		return end;
 	case BUDGET_RESERVE:
