@@ -207,9 +207,11 @@ feed_again(struct to_host *t)
 static void
 go_back(struct to_host *t)
 {
-	const char *start;
+	const char *start = t->p - t->p_off;
+	/* --observe stores nothing: what was looked at may be gone. */
+	bool gone = t->observe && (t->p_off > 0 || t->mark > start + 1);
 
-	if (t->sought_back || t->over != OVER_NOT || t->r->limits.strict) {
+	if (gone || t->sought_back || t->over != OVER_NOT || t->r->limits.strict) {
 		divert(t);
 		return;
 	}
@@ -218,7 +220,6 @@ go_back(struct to_host *t)
 		feed_again(t);
 		return;
 	}
-	start = t->p - t->p_off;
 	sample_add(t, t->mark, (size_t)(start + 1 - t->mark));
 	t->at = t->mark = start + 1;
 	t->state = LINE_SEEK;
