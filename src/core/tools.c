@@ -28,9 +28,10 @@ struct tools {
 	uint8_t *stack;
 	uint32_t max_depth;
 	uint64_t seed;
-	struct tool *known;
+	struct tool *known; /* a hash table of cap places, a power of 2 */
 	uint32_t n;
 	uint32_t cap;
+	uint64_t most;	    /* the largest size in it */
 	enum member at[6]; /* the member that is open, by depth */
 	struct tool now;
 	bool done;
@@ -57,38 +58,77 @@ member_of(const struct scan *s)
 	return M_OTHER;
 }
 
+/* Where the name stands in the table, or would stand; name is not 0. */
 static struct tool *
+slot(struct tool *table, uint32_t cap, uint64_t name)
+{
+	uint32_t i = (uint32_t)name & (cap - 1);
+
+	while (table[i].name != 0 && table[i].name != name)
+		i = (i + 1) & (cap - 1);
+	return &table[i];
+}
+
+static const struct tool *
 find(const struct tools *t, uint64_t name)
 {
-	for (uint32_t i = 0; i < t->n && name != 0; i++)
-		if (t->known[i].name == name)
-			return &t->known[i];
-	return NULL;
+	const struct tool *tool;
+
+	if (t->n == 0 || name == 0)
+		return NULL;
+	tool = slot(t->known, t->cap, name);
+	return tool->name != 0 ? tool : NULL;
+}
+
+/* Half of the table stays empty. */
+static bool
+grow(struct tools *t)
+{
+	uint32_t cap = t->cap == 0 ? 32 : t->cap * 2;
+	struct tool *p;
+
+	if (cap > 2 * TOOLS_MAX)
+		return false;
+	p = budget_alloc(t->budget, BUDGET_BOOKS, cap * sizeof *p);
+	if (p == NULL)
+		return false;
+	memset(p, 0, cap * sizeof *p);
+	for (uint32_t i = 0; i < t->cap; i++)
+		if (t->known[i].name != 0)
+			*slot(p, cap, t->known[i].name) = t->known[i];
+	budget_release(t->budget, t->known);
+	t->known = p;
+	t->cap = cap;
+	return true;
 }
 
 static void
+find_most(struct tools *t)
+{
+	t->most = 0;
+	for (uint32_t i = 0; i < t->cap; i++)
+		if (t->known[i].size > t->most)
+			t->most = t->known[i].size;
+}
+
+/* What finds no room is unknown, and unknown tools are treated with care. */
+static void
 remember(struct tools *t)
 {
-	struct tool *old = find(t, t->now.name);
+	struct tool *tool;
+	uint64_t was;
 
-	if (t->now.name == 0)
+	if (t->now.name == 0 || (t->n == t->cap / 2 && !grow(t)))
 		return;
-	if (old != NULL) {
-		*old = t->now;
-		return;
-	}
-	if (t->n == t->cap) {
-		uint32_t cap = t->cap == 0 ? 16 : t->cap * 2;
-		struct tool *p = cap > TOOLS_MAX ? NULL :
-		    budget_resize(t->budget, BUDGET_BOOKS, t->known,
-		    cap * sizeof *p);
-
-		if (p == NULL)
-			return; /* unknown tools are treated with care */
-		t->known = p;
-		t->cap = cap;
-	}
-	t->known[t->n++] = t->now;
+	tool = slot(t->known, t->cap, t->now.name);
+	was = tool->size;
+	if (tool->name == 0)
+		t->n++;
+	*tool = t->now;
+	if (tool->size > t->most)
+		t->most = tool->size;
+	else if (was == t->most && tool->size < was)
+		find_most(t);
 }
 
 /* A number of bytes; anything but a plain one is none. */
@@ -194,7 +234,10 @@ tools_feed(struct tools *t, const char *p, size_t n)
 void
 tools_forget(struct tools *t)
 {
+	if (t->n > 0)
+		memset(t->known, 0, t->cap * sizeof *t->known);
 	t->n = 0;
+	t->most = 0;
 }
 
 enum tool_schema
@@ -218,10 +261,5 @@ tools_size(const struct tools *t, uint64_t name)
 uint64_t
 tools_most(const struct tools *t)
 {
-	uint64_t most = 0;
-
-	for (uint32_t i = 0; i < t->n; i++)
-		if (t->known[i].size > most)
-			most = t->known[i].size;
-	return most;
+	return t->most;
 }
