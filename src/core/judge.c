@@ -507,7 +507,10 @@ answer_malformed(struct to_host *t)
 	return true;
 }
 
-/* It was to be a message; half: the stream ended in it. */
+/*
+ * It was to be a message; half: the stream ended in it. Then the server is
+ * gone, which is the better answer: it is left to relay_server_gone().
+ */
 void
 judge_broken(struct to_host *t, bool half)
 {
@@ -516,7 +519,7 @@ judge_broken(struct to_host *t, bool half)
 	    t->msg.has_method);
 
 	note_size(t);
-	if (answer_malformed(t) || half || meant)
+	if (half || answer_malformed(t) || meant)
 		r->m.parse_failures++;
 	else
 		r->m.junk_lines++;
