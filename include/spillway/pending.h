@@ -41,7 +41,7 @@ enum pending_state {
 	PENDING_SENT,	   /* on its way or received; no reply seen */
 	PENDING_REPLYING,  /* bytes of its reply have been seen */
 	PENDING_ANSWERED,  /* the proxy's error waits, unsent, in the queue */
-	PENDING_CANCELLED, /* cancelled by its sender: suppress the reply */
+	PENDING_CLOSED,	   /* its reply is settled, see pending_close() */
 };
 
 struct pending_request {

@@ -66,10 +66,12 @@ answer_host(struct relay *r, uint32_t ref, enum reply_error e,
 	struct pending_request *q = pending_get(r->asked_by_host, ref);
 	char line[REPLY_MAX];
 
-	if (q == NULL || r->limits.observe)
+	if (q == NULL || q->state == PENDING_CLOSED || r->limits.observe)
 		return;
 	put_host(r, line, reply_make_error(line, sizeof line, &q->id, e,
 	    facts), ref);
+	if (q->state == PENDING_CLOSED) /* no room: all were answered */
+		return;
 	if (replaceable(e)) {
 		q->state = PENDING_ANSWERED;
 		pending_set_deadline(r->asked_by_host, ref, USEC_NEVER);
@@ -169,7 +171,7 @@ cancel_allowed(const struct pending_request *q)
 	return q->method != METHOD_INITIALIZE &&
 	    q->method != METHOD_DISCOVER && q->method != METHOD_LISTEN &&
 	    !q->task && !q->twice && !q->cancel_sent &&
-	    q->state != PENDING_CANCELLED;
+	    q->state != PENDING_CLOSED;
 }
 
 void

@@ -560,8 +560,7 @@ grace(struct to_host *t, const struct pending_request *q)
 {
 	struct relay *r = t->r;
 
-	if (t->observe ||
-	    (!q->cancel_sent && q->state != PENDING_CANCELLED))
+	if (t->observe || !q->cancel_sent)
 		return;
 	if (t->cancelled_since == USEC_NEVER)
 		t->cancelled_since = r->now;

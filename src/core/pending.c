@@ -629,8 +629,10 @@ pending_close(struct pending *p, uint32_t ref)
 {
 	struct entry *e = entry_of(p, ref);
 
-	if (e != NULL)
-		entry_unlist(p, e);
+	if (e == NULL)
+		return;
+	entry_unlist(p, e);
+	e->req.state = PENDING_CLOSED;
 }
 
 static uint32_t
@@ -736,8 +738,8 @@ pending_state_name(enum pending_state s)
 		return "replying";
 	case PENDING_ANSWERED:
 		return "answered";
-	case PENDING_CANCELLED:
-		return "cancelled";
+	case PENDING_CLOSED:
+		return "closed";
 	}
 	return "unknown";
 }

@@ -396,6 +396,29 @@ server_progress(struct sim *s, unsigned n)
 }
 
 static void
+server_asks(struct sim *s)
+{
+	say(&s->server_says, "{\"jsonrpc\":\"2.0\",\"id\":\"s%u\",\"method\":"
+	    "\"%s\",\"params\":{\"pad\":\"", s->asks++, chance(s, 80) ?
+	    "roots/list" : "elicitation/create");
+	if (s->kind == FLOODED)
+		fill(&s->server_says, below(s, 50000));
+	say(&s->server_says, "\"}}\n");
+}
+
+/* What nobody may drop. */
+static void
+server_notice(struct sim *s)
+{
+	say(&s->server_says, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+	    "%s\",\"params\":{\"uri\":\"a\",\"pad\":\"", chance(s, 50) ?
+	    "mine" : "resources/updated");
+	fill(&s->server_says, below(s, s->kind == FLOODED && chance(s, 50) ?
+	    200000 : 100));
+	say(&s->server_says, "\"}}\n");
+}
+
+static void
 server_log(struct sim *s)
 {
 	say(&s->server_says, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
@@ -412,7 +435,9 @@ server_speaks(struct sim *s)
 	struct call *c = &s->call[n];
 	bool odd = s->kind != QUIET;
 
-	if (s->calls > 0 && c->at_server && chance(s, 60)) {
+	if (s->kind == FLOODED && s->seed % 4 == 1 && chance(s, 50)) {
+		server_notice(s);
+	} else if (s->calls > 0 && c->at_server && chance(s, 60)) {
 		if (c->token && chance(s, 50) && (c->replies == 0 || odd))
 			server_progress(s, n);
 		else if (c->replies == 0 || (odd && chance(s, 10)))
@@ -420,8 +445,9 @@ server_speaks(struct sim *s)
 	} else if (odd && chance(s, 20)) {
 		server_odd(s);
 	} else if (chance(s, 20)) {
-		say(&s->server_says, "{\"jsonrpc\":\"2.0\",\"id\":\"s%u\","
-		    "\"method\":\"roots/list\"}\n", s->asks++);
+		server_asks(s);
+	} else if (chance(s, 15)) {
+		server_notice(s);
 	} else {
 		server_log(s);
 	}
@@ -537,8 +563,11 @@ time_passes(struct sim *s)
 		.host_unread = s->g.host.n - s->host_read,
 		.server_knows = true,
 		.server_unread = s->g.server.n - s->server_read };
+	if (s->kind != QUIET && chance(s, 3)) /* the proxy was stopped */
+		relay_restart_clocks(s->g.r, s->g.now += 100 * USEC_SEC);
 	if (!s->host_gone)
 		rig_pass(&s->g, t);
+	relay_look(s->g.r, &s->g.probe, s->g.now);
 }
 
 static void
@@ -626,7 +655,7 @@ check_end(struct sim *s)
 		if (c->asked && !c->given_up && c->answers != 1)
 			wrong(s, "%u has %u replies", n, c->answers);
 	}
-	if (!relay_quiet(s->g.r))
+	if (!relay_failed(s->g.r) && !relay_quiet(s->g.r))
 		wrong(s, "something is left in the engine");
 	if (s->kind == QUIET) {
 		same(s, "to the host", &s->server_says, &s->g.host);
@@ -652,6 +681,7 @@ run_end(struct sim *s)
 
 /* Figures of all sessions of a kind, to see that they reached what they can. */
 static struct metrics sum;
+static unsigned ended;
 
 static void
 add_up(const struct metrics *m)
@@ -672,7 +702,8 @@ run_seed(enum kind kind, unsigned long seed)
 		.rnd = seed * 2654435761u + 1 + kind };
 	unsigned steps;
 
-	limits.max_frame = kind == QUIET ? 1u << 20 : 50000;
+	limits.max_frame = kind == HOSTILE ? 50000 : 1u << 20;
+	s.host_sleeps = kind == FLOODED && seed % 4 != 0;
 	limits.memory = kind == FLOODED ? 1u << 20 : 4u << 20;
 	limits.spill = kind == QUIET || seed % 2 == 0 ? 0 : 1u << 20;
 	limits.max_content = kind == QUIET || seed % 3 ? SIZE_OFF : 3000;
@@ -691,6 +722,7 @@ run_seed(enum kind kind, unsigned long seed)
 		all_arrives(&s);
 	run_end(&s);
 	add_up(relay_metrics(s.g.r, s.g.now));
+	ended += relay_failed(s.g.r);
 	bytes_free(&s.host_says);
 	bytes_free(&s.server_says);
 	rig_stop(&s.g);
@@ -763,6 +795,7 @@ START_TEST(flooded_sessions)
 	REACHED(notifications_coalesced);
 	REACHED(notifications_dropped);
 	REACHED(replies_synthesized);
+	reached("an end for want of room", ended);
 }
 END_TEST
 
