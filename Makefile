@@ -6,6 +6,10 @@ PREFIX  ?= /usr/local
 BINDIR  ?= $(PREFIX)/bin
 MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/spillway
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+HOSTS   := $(sort $(wildcard contrib/hosts/*))
 
 CC      ?= cc
 CFLAGS  ?= -O2 -g
@@ -61,7 +65,13 @@ all: $(PROGRAM)
 
 $(PROGRAM): $(TOP) $(OS) $(OBJ)/core.a
 	@echo "  LD    $@"
-	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(TOP) $(OS) $(OBJ)/core.a -lev $(JANSSON_LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(TOP) $(OS) $(OBJ)/core.a -lev
+
+# One file that runs anywhere this kernel's system calls are known.
+static:
+	$(Q)$(MAKE) --no-print-directory OBJ=build/static \
+	    PROGRAM=build/static/spillway LDFLAGS="-static-pie $(LDFLAGS)" \
+	    build/static/spillway
 
 $(OBJ)/core.a: $(CORE)
 	@echo "  AR    $@"
@@ -158,18 +168,29 @@ demo:
 	$(Q)SPILLWAY=$(CURDIR)/$(PROGRAM) scripts/demo
 
 install: all
-	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(BINDIR) $(MANDIR)/man1 \
+	    $(MANDIR)/man7 $(DOCDIR)/hosts $(BASHDIR) $(ZSHDIR) $(FISHDIR))
 	$(INSTALL) -m 755 $(PROGRAM) $(DESTDIR)$(BINDIR)/spillway
+	$(INSTALL) -m 755 contrib/spillway-wrap $(DESTDIR)$(BINDIR)/spillway-wrap
 	$(INSTALL) -m 644 man/spillway.1 $(DESTDIR)$(MANDIR)/man1/spillway.1
+	$(INSTALL) -m 644 man/spillway.7 $(DESTDIR)$(MANDIR)/man7/spillway.7
 	$(INSTALL) -m 644 README COPYING $(DESTDIR)$(DOCDIR)
+	$(INSTALL) -m 644 $(HOSTS) $(DESTDIR)$(DOCDIR)/hosts
+	$(INSTALL) -m 644 contrib/completions/spillway.bash $(DESTDIR)$(BASHDIR)/spillway
+	$(INSTALL) -m 644 contrib/completions/_spillway $(DESTDIR)$(ZSHDIR)/_spillway
+	$(INSTALL) -m 644 contrib/completions/spillway.fish $(DESTDIR)$(FISHDIR)/spillway.fish
 
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/spillway $(DESTDIR)$(MANDIR)/man1/spillway.1
-	rm -f $(DESTDIR)$(DOCDIR)/README $(DESTDIR)$(DOCDIR)/COPYING
-	rmdir $(DESTDIR)$(DOCDIR) 2>/dev/null || true
+	rm -f $(addprefix $(DESTDIR),$(BINDIR)/spillway $(BINDIR)/spillway-wrap \
+	    $(MANDIR)/man1/spillway.1 $(MANDIR)/man7/spillway.7 \
+	    $(DOCDIR)/README $(DOCDIR)/COPYING \
+	    $(HOSTS:contrib/%=$(DOCDIR)/%) $(BASHDIR)/spillway \
+	    $(ZSHDIR)/_spillway $(FISHDIR)/spillway.fish)
+	rmdir $(DESTDIR)$(DOCDIR)/hosts $(DESTDIR)$(DOCDIR) 2>/dev/null || true
 
 help:
 	@echo "make               build/spillway"
+	@echo "make static        build/static/spillway, which needs no library"
 	@echo "make demo          install what is missing, build, show the main job"
 	@echo "make check         all tests, plain and instrumented; T=WORD for some"
 	@echo "make check-unit    tests of src/core        (these four take SAN= and T=)"
@@ -189,7 +210,7 @@ help:
 clean:
 	rm -rf build
 
-.PHONY: all tests both fuzz check check-unit check-os check-e2e check-real lint \
+.PHONY: all static tests both fuzz check check-unit check-os check-e2e check-real lint \
 	bench bench-engine demo install uninstall help clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

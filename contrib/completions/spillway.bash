@@ -7,7 +7,7 @@ _spillway()
   cur=${COMP_WORDS[COMP_CWORD]}
   prev=${COMP_WORDS[COMP_CWORD-1]}
 
-  # bash splits at "=": --option = value
+  # bash splits words at "=".
   if [ "$cur" = "=" ]; then
     cur=
   elif [ "$prev" = "=" ]; then
