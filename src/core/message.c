@@ -377,8 +377,12 @@ outside(struct message *m, struct scan *s, enum scan_event e)
 static void
 outside_end(struct message *m, const struct scan *s, enum scan_event e)
 {
-	if (!m->batch || s->depth != 1 || e != SCAN_OBJECT_END)
+	if (!m->batch || s->depth != 1)
 		return;
+	if (e != SCAN_OBJECT_END) {
+		m->batch_broken = true; /* only messages stand in a batch */
+		return;
+	}
 	m->elements++;
 	if (message_kind(m) == MESSAGE_NONE)
 		m->batch_broken = true;

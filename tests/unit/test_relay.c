@@ -112,6 +112,11 @@ static const struct story stories[] = {
 	{ FIGURES, "requests_pending=1" },
 	{ SERVER, RESULT("1") }, { HOST_GOT, RESULT("1") },
 	{ FIGURES, "requests_pending=0 replies_suppressed=0" } }, USUAL },
+{ "what is no batch", {
+	{ HOST, ASK("1", "x") },
+	{ SERVER, "[" J "\"method\":\"n\"},7]\n[" J "\"method\":\"n\"},\"s\"]\n["
+	J "\"method\":\"n\"},[]]\n[" J "\"method\":\"n\"},{}]\n[]\n[1]\n" },
+	{ HOST_GOT, "" }, { FIGURES, "junk_lines=6" } }, USUAL },
 { "a batch nobody waits for", {
 	{ SERVER, "[{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}]\n" },
 	{ HOST_GOT, "" }, { FIGURES, "replies_suppressed=1" } }, USUAL },
