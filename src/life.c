@@ -300,6 +300,18 @@ host_dying(const struct session *s)
 }
 
 /*
+ * The host is held back, so that its end of file cannot be read: still it
+ * must end a session whose server takes nothing.
+ */
+static bool
+host_held(const struct session *s)
+{
+	return s->stop.state == STOP_RUNNING &&
+	    s->host_in.kind != ENDPOINT_CLOSED &&
+	    (relay_wants(s->relay) & RELAY_READ_HOST) == 0;
+}
+
+/*
  * The server's stdout ended though it lives, or memory and spill are full of
  * what may not be dropped, or the host ended and all is delivered.
  */
@@ -319,6 +331,8 @@ look_at_streams(struct session *s)
 	if (s->server_out.kind == ENDPOINT_CLOSED && !s->exited &&
 	    s->stop.state == STOP_RUNNING)
 		life_event(s, STOP_ON_STDOUT_CLOSED, 0);
+	if (host_held(s) && endpoint_peer_done(&s->host_in))
+		life_event(s, STOP_ON_HOST_EOF, 0);
 	if (host_dying(s) && (s->host_in.kind == ENDPOINT_CLOSED ||
 	    endpoint_peer_gone(&s->host_in)))
 		life_event(s, STOP_ON_HOST_DEAD, 0);
@@ -350,6 +364,8 @@ life_deadline(const struct session *s)
 
 	if (host_dying(s) && s->now + 50 * USEC_MSEC < when)
 		when = s->now + 50 * USEC_MSEC;
+	if (host_held(s) && s->now + 250 * USEC_MSEC < when)
+		when = s->now + 250 * USEC_MSEC;
 	if (s->finish_by < when)
 		when = s->finish_by;
 	if (s->exited && !s->buried && s->bury_at < when)

@@ -68,6 +68,12 @@ int endpoint_unread(const struct endpoint *, size_t *unread);
 /* Has the reader of a write endpoint gone? Polled without blocking. */
 bool endpoint_peer_gone(const struct endpoint *);
 
+/*
+ * Will the writer of a read endpoint write no more, though what it wrote may
+ * still lie there unread? Polled without blocking.
+ */
+bool endpoint_peer_done(const struct endpoint *);
+
 /* Close all our copies, so that the peer sees the end. */
 void endpoint_close(struct endpoint *);
 

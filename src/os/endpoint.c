@@ -281,6 +281,15 @@ endpoint_peer_gone(const struct endpoint *e)
 	    (p.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
 
+bool
+endpoint_peer_done(const struct endpoint *e)
+{
+	struct pollfd p = { .fd = e->fd, .events = POLLRDHUP };
+
+	return e->kind != ENDPOINT_CLOSED && poll(&p, 1, 0) > 0 &&
+	    (p.revents & (POLLERR | POLLHUP | POLLRDHUP | POLLNVAL)) != 0;
+}
+
 /*
  * Of fds 0 to 2 the number stays taken, by /dev/null, so that nothing opened
  * later lands there.
