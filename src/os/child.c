@@ -15,8 +15,12 @@
 #include <unistd.h>
 
 #include "guardian.h"
+#include "tree.h"
 
 #define PATIENCE_MS 1000 /* for the guardian to kill what is left */
+#define LOST_TERM_MS 300 /* from TERM to KILL where there is none any more */
+#define LOST_KILL_MS 500
+#define LOOK_MS 5
 
 int
 inherited_save(struct inherited *inh)
@@ -99,11 +103,42 @@ child_start(struct child *c, char *const argv[], const struct inherited *inh)
 	close(fd[ERR_WRITE]);
 	close(fd[CONTROL_PEER]);
 	close_inherited();
+	/* Should the guardian be killed, what it guarded comes to us. */
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	c->control = fd[CONTROL];
 	c->in = fd[IN_WRITE];
 	c->out = fd[OUT_READ];
 	c->err = fd[ERR_READ];
 	return 0;
+}
+
+/* Reap what has ended; is anything left? */
+static bool
+orphans_left(void)
+{
+	pid_t pid;
+
+	do {
+		pid = waitpid(-1, NULL, WNOHANG);
+	} while (pid > 0 || (pid < 0 && errno == EINTR));
+	return pid == 0;
+}
+
+/*
+ * The guardian was killed: we are the next reaper of all it had. The session
+ * is lost; that it does not go on for a moment hurts nobody.
+ */
+static void
+end_orphans(void)
+{
+	(void)tree_signal(SIGTERM);
+	(void)tree_signal(SIGCONT);
+	for (int ms = 0; orphans_left() && ms < LOST_TERM_MS + LOST_KILL_MS;
+	    ms += LOOK_MS) {
+		if (ms >= LOST_TERM_MS)
+			(void)tree_signal(SIGKILL);
+		(void)poll(NULL, 0, LOOK_MS);
+	}
 }
 
 enum child_report
@@ -122,6 +157,7 @@ child_report(struct child *c, int *value)
 	if (n != (ssize_t)sizeof w) {
 		close(c->control);
 		c->control = -1;
+		end_orphans();
 		return CHILD_LOST;
 	}
 	*value = w.value;

@@ -4,10 +4,12 @@
 nothing is left that was started. Orphaned servers pile up by the hundred
 where a proxy or a host is killed and the server ignores end of file."""
 import os
+import random
 import signal
+import time
 
-from kit import (Session, check, each, main, notice, own_error, request,
-                 result, same, test, until)
+from kit import (PLAIN, Session, check, each, fresh, main, notice, own_error,
+                 read_file, request, result, same, scaled, test, until)
 
 STUBBORN = "ignore TERM INT HUP\nrecv\nsend " \
     '{"jsonrpc":"2.0","method":"up"}\nend\ndeaf'
@@ -101,6 +103,48 @@ def server_closes_stdout_and_lives_on():
     check(own_error(line, 1, -31014, "server_exited"), "answer", line)
     s.wait()
     until("nothing is left", lambda: not s.alive())
+
+
+def victims(s):
+    """Processes of the session by what they are."""
+    found = {"proxy": s.pid}
+    for pid in s.alive():
+        name = read_file(f"/proc/{pid}/comm").strip()
+        if name == b"spillway-guard":
+            found["guardian"] = pid
+        elif pid != s.pid and b"spillway" not in name:
+            found["server"] = pid
+    return found
+
+
+@each(idle=("",), busy=('times 2000 send {"jsonrpc":"2.0","method":"%i"}\n',))
+def killed_at_any_point(traffic):
+    """kill -9 of proxy, guardian, server or host, many times: a second later
+    nothing is alive, and nothing lies in the spill directory."""
+    rnd, where = random.Random(7), fresh("spill")
+    os.mkdir(where)
+    for i in range(int(os.environ.get("ROUNDS") or scaled(30, 8))):
+        s = Session("ignore TERM INT HUP\nrecv\nsend "
+                    '{"jsonrpc":"2.0","method":"up"}\n' + traffic + "deaf",
+                    options=["--memory=1M", f"--spill-dir={where}"])
+        s.send(notice("go"))
+        if rnd.random() < 0.7:
+            s.line()
+        time.sleep(rnd.random() / 200)
+        what = rnd.choice(["proxy", "guardian", "server", "host"])
+        if what == "host":
+            s.half_close()
+            s.leave()
+        else:
+            os.kill(victims(s).get(what, s.pid), signal.SIGKILL)
+        start = time.monotonic()
+        until(f"nothing is left after kill -9 of the {what}, round {i}",
+              lambda: not s.alive())
+        check(not PLAIN or time.monotonic() - start < 4,
+              f"in time after kill -9 of the {what}")
+        s.wait()
+        check(os.listdir(where) == [], "the spill directory is empty")
+        s.kill()
 
 
 @test
