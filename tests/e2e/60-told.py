@@ -35,6 +35,9 @@ def is_number(text):
     return re.fullmatch(r"-?\d+(\.\d+)?([eE][-+]?\d+)?", str(text))
 
 
+ANSWER = 'send {"jsonrpc":"2.0","id":1,"result":{}}\n'
+
+
 @test
 def healthy_session_writes_one_line():
     s = Session(ECHO)
@@ -175,6 +178,36 @@ def nothing_of_the_payload_is_logged(level):
     s.line()
     s.finish()
     check(secret not in s.stderr(), "logged", s.stderr())
+
+
+# What a session does, on the server's side and on the host's, for a verdict.
+FAULTS = {
+    "ok": ("recv\n" + ANSWER, lambda s: (s.send(request(1)), s.line())),
+    "host_stalled": ("recv\n" + ANSWER, lambda s: s.send(request(1))),
+    "server_stalled": ('recv\nraw {"jsonrpc":"2.0","id":1,\ndeaf',
+                       lambda s: s.send(request(1))),
+    "server_silent": ("recv\ndeaf", lambda s: s.send(request(1))),
+    "server_not_reading": ("deaf", lambda s: s.send(
+        *[notice("n", '{"t":"%s"}' % ("x" * 1000))] * 70)),
+    "server_gone": ("recv\nkill KILL", lambda s: s.send(request(1))),
+}
+
+
+@test
+def every_verdict():
+    """Each is reached by a process that misbehaves that way, all at once."""
+    sessions = {}
+    for word, (script, act) in FAULTS.items():
+        sessions[word] = Session(script, options=["--stall-timeout=1s"])
+        act(sessions[word])
+
+    def told(word, s):
+        if s.process.poll() is None:
+            s.process.send_signal(signal.SIGUSR1)
+        return s.metrics().get("verdict") == word
+    for word, s in sessions.items():
+        until(f"the verdict is {word}", lambda w=word, s=s: told(w, s))
+    check(sessions["ok"].metrics()["verdict"] == "ok", "ok stays")
 
 
 if __name__ == "__main__":

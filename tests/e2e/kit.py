@@ -254,7 +254,7 @@ class Session:
 
     def metrics(self):
         """The figures of the last metrics line; {} if there is none."""
-        found = re.findall(r"^spillway: metrics (.*)$", self.stderr(), re.M)
+        found = re.findall(r"^spillway: metrics (.*)\n", self.stderr(), re.M)
         return dict(kv.split("=", 1) for kv in found[-1].split()) \
             if found else {}
 

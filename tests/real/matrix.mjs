@@ -122,6 +122,44 @@ async function bigResult(connect) {
   }
 }
 
+/** Results that fit, in part or not at all: every client takes the outcome. */
+const sizes = {
+  fits: { chars: 400, n: 20 },
+  content: { chars: 400, n: 4000 },
+  structured: { chars: 40000, n: 20 },
+  nothing: { chars: 40000, n: 4000 },
+};
+
+const inTime = (promise, what) => Promise.race([promise,
+  new Promise((_, no) => {
+    setTimeout(() => no(new Error('no answer to ' + what)), 10000).unref();
+  })]);
+
+async function cutResults(connect) {
+  const client = await connect(through(servers.modern.server,
+    '--max-content=2000'));
+  try {
+    await client.list();
+    for (const tool of ['rows-schema', 'rows-plain']) {
+      for (const [size, args] of Object.entries(sizes)) {
+        const what = `${tool}, ${size}`;
+        const r = await inTime(client.call(tool, args), what)
+          .catch((e) => { throw new Error(`${what}: ${e.message}`); });
+        const text = r.content.map((c) => c.text ?? '').join('');
+        const cut = '_meta' in r && 'spillway/cut' in r._meta;
+        if (cut !== (size !== 'fits') || text.length > 2000 ||
+            (cut && !text.includes('spillway'))) {
+          throw new Error(`${what}: ${JSON.stringify(r).slice(0, 300)}`);
+        }
+      }
+    }
+    const sum = await inTime(client.call('add', { a: 1, b: 2 }), 'add');
+    if (sum.structuredContent.sum !== 3) throw new Error('add');
+  } finally {
+    await client.close();
+  }
+}
+
 let bad = 0;
 async function test(name, fn) {
   const start = performance.now();
@@ -138,6 +176,9 @@ for (const [client, connect] of Object.entries(clients)) {
     if (`${client}-${name}`.includes(word)) {
       await test(`${client}-${name}`, () => samePair(connect, pair));
     }
+  }
+  if (`${client}-cut`.includes(word)) {
+    await test(`${client}-cut`, () => cutResults(connect));
   }
   if (`${client}-12MB`.includes(word)) {
     await test(`${client}-12MB`, () => bigResult(connect));

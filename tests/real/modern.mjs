@@ -23,5 +23,13 @@ serveStdio(() => {
   }, async ({ n }) => ({
     content: [{ type: 'text', text: 'é'.repeat(n) }],
   }));
+  const rows = async ({ chars, n }) => ({
+    content: [{ type: 'text', text: 'row '.repeat(chars / 4) }],
+    structuredContent: { rows: Array.from({ length: n }, (_, i) => i) },
+  });
+  const sizes = z.object({ chars: z.number(), n: z.number() });
+  server.registerTool('rows-schema', { inputSchema: sizes,
+    outputSchema: z.object({ rows: z.array(z.number()) }) }, rows);
+  server.registerTool('rows-plain', { inputSchema: sizes }, rows);
   return server;
 });
