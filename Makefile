@@ -147,6 +147,11 @@ check-e2e: $(PROGRAM)
 check-real: $(PROGRAM)
 	$(Q)$(RUN) real:$(VARIANT)
 
+# What takes minutes; the last of it SECONDS long.
+SECONDS ?= 600
+soak: $(PROGRAM)
+	$(Q)SPILLWAY=$(CURDIR)/$(PROGRAM) tests/soak/run $(SECONDS) $(T)
+
 lint: $(PROGRAM)
 	$(Q)$(RUN) lint
 
@@ -197,6 +202,7 @@ help:
 	@echo "make check-os      tests of src/os"
 	@echo "make check-e2e     real processes, and tests/cases"
 	@echo "make check-real    published clients and servers (needs npm)"
+	@echo "make soak          what takes minutes; SECONDS=$(SECONDS)"
 	@echo "make fuzz          fuzz targets, TIME=$(TIME) seconds each; T=scan for one"
 	@echo "make lint          static checks"
 	@echo "make bench         throughput and latency beside a direct pipe"
@@ -210,7 +216,7 @@ help:
 clean:
 	rm -rf build
 
-.PHONY: all static tests both fuzz check check-unit check-os check-e2e check-real lint \
+.PHONY: all static tests both fuzz check check-unit check-os check-e2e check-real soak lint \
 	bench bench-engine demo install uninstall help clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)
