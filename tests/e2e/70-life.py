@@ -6,6 +6,7 @@ where a proxy or a host is killed and the server ignores end of file."""
 import os
 import random
 import signal
+import subprocess
 import time
 
 from kit import (PLAIN, Session, check, each, fresh, main, notice, own_error,
@@ -161,6 +162,61 @@ def every_pending_request_is_answered_once():
     check(len(seen) == n, "each once", seen)
     same(s.rest(), b"", "no more")
     check(s.wait() == 9, "status", s.process.returncode)
+
+
+# How hosts end a server: (ms, what) steps; gone by: ms after the first, with
+# a reserve for the guardian's last half second. The host reads until then.
+HOSTS = {
+    "typescript_sdk": ([(0, "eof"), (2000, "TERM"), (4000, "KILL")], 5000),
+    "opencode": ([(0, "eof"), (2000, "TERM"), (4100, "KILL")], 5100),
+    "ai_sdk": ([(0, "TERM")], 2000),
+    "python": ([(0, "eof"), (2000, "TERM"), (4000, "KILL")], 5000),
+    "claude_code": ([(0, "INT"), (100, "TERM"), (510, "KILL")], 1600),
+    "codex": ([(0, "eof"), (1, "TERM"), (50, "KILL")], 1600),
+    "gemini": ([(0, "TERM")], 2000),
+    "qwen": ([(0, "eof")], 4500),
+}
+
+
+def shut_down(s, steps):
+    """Do what the host does; stop where the proxy is gone."""
+    start = time.monotonic()
+    for ms, what in steps:
+        try:
+            s.process.wait(max(0, ms / 1000 - (time.monotonic() - start)))
+            return start
+        except subprocess.TimeoutExpired:
+            pass
+        if what == "eof":
+            s.half_close()
+        else:
+            s.process.send_signal(getattr(signal, "SIG" + what))
+    return start
+
+
+@each(**{k: v for k, v in HOSTS.items()})
+def last_reply_and_no_orphan(steps, gone_by):
+    """A server that answers on EOF or TERM and ends, and one that heeds
+    nothing and has children in other sessions."""
+    polite = Session(["sh", "-c", "trap 'echo \"$r\"; exit 0' TERM INT; "
+                      "read x; r='" + result(1).decode().strip() + "'; "
+                      "while read x; do :; done; echo \"$r\""])
+    polite.send(request(1))
+    until("it has read", lambda: polite.alive())
+    time.sleep(0.05)
+    shut_down(polite, steps)
+    line = polite.line()
+    check(line == result(1) or own_error(line, 1, -31014, "server_exited") or
+          (line == b"" and steps[-1][0] < 600), "the last reply", line)
+    polite.wait()
+    until("nothing is left", lambda: not polite.alive())
+
+    rude = started("ignore TERM INT HUP\nfork\nrecv\nsend "
+                   '{"jsonrpc":"2.0","method":"up"}\nend\ndeaf')
+    start = shut_down(rude, steps)
+    until("nothing is left", lambda: not rude.alive())
+    check(not PLAIN or time.monotonic() - start < gone_by / 1000 + 1,
+          "in time", time.monotonic() - start)
 
 
 if __name__ == "__main__":
