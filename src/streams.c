@@ -185,6 +185,7 @@ static bool
 read_server_once(struct session *s)
 {
 	size_t size = s->server_read;
+	uint64_t had;
 	ssize_t n = endpoint_read(&s->server_out, s->server_buffer, size);
 
 	if (n < 0 && errno == EAGAIN)
@@ -195,10 +196,13 @@ read_server_once(struct session *s)
 	}
 	if ((size_t)n >= BULK && !s->enlarged)
 		enlarge(s);
+	had = relay_metrics(s->relay, s->now)->to_host_bytes;
 	relay_server_bytes(s->relay, s->server_buffer, (size_t)n, s->now);
 	streams_write_host(s);
 	relay_settle(s->relay, RELAY_HOST);
-	if (s->stop.state == STOP_EOF)
+	/* What is suppressed gives the server no more time to end. */
+	if (s->stop.state == STOP_EOF && (!relay_quiet(s->relay) ||
+	    relay_metrics(s->relay, s->now)->to_host_bytes != had))
 		life_event(s, STOP_ON_REPLY, 0);
 	if ((size_t)n < size)
 		return false;
