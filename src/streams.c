@@ -17,6 +17,7 @@
 #define LAST_READS 4096 /* after the server's exit: more than pipes hold */
 #define PIECES 64      /* of one writev */
 #define SOCKET_COST 512 /* at least so much SIOCOUTQ counts per write */
+#define SLOW_RATE 4096 /* bytes a second: who reads so fast is not stalled */
 
 static bool
 is_ready(const struct session *s, const struct endpoint *e, enum source src)
@@ -87,6 +88,32 @@ streams_look_at_host(struct session *s)
 		s->watch_host = false;
 }
 
+/*
+ * A socket tells that its reader moves only when a whole write of ours has
+ * been read: with a short --stall-timeout writes are short, or a slow host
+ * would pass for stalled. With 30 s that is no limit.
+ */
+static int
+shorten(const struct session *s, struct iovec *iov, int pieces)
+{
+	usec_t timeout = s->config->limits.stall_timeout;
+	size_t room;
+
+	if (s->host_out.kind != ENDPOINT_SOCKET || timeout > 60 * USEC_SEC)
+		return pieces;
+	room = (size_t)(timeout * SLOW_RATE / USEC_SEC);
+	if (room < SOCKET_COST)
+		room = SOCKET_COST;
+	for (int i = 0; i < pieces; i++) {
+		if (iov[i].iov_len >= room) {
+			iov[i].iov_len = room;
+			return i + 1;
+		}
+		room -= iov[i].iov_len;
+	}
+	return pieces;
+}
+
 void
 streams_write_host(struct session *s)
 {
@@ -103,7 +130,8 @@ streams_write_host(struct session *s)
 			s->more = true;
 			return;
 		}
-		n = endpoint_writev(&s->host_out, iov, pieces);
+		n = endpoint_writev(&s->host_out, iov,
+		    shorten(s, iov, pieces));
 		if (n < 0 && errno != EAGAIN) {
 			streams_host_gone(s);
 			return;
