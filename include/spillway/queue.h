@@ -17,6 +17,10 @@
  *  6 borrowed frames stand together, before an OPEN frame and after all
  *    others, and there are none after queue_settle().
  *
+ * Frames of FRAME_OTHER that lie side by side on disk are joined into one
+ * with a count: nobody will look for one of them, and a description each would
+ * fill memory long before the disk is full.
+ *
  * "Full", worked through: 32 MiB of memory, 256 MiB of spill. 40 MiB of
  * replies arrive unread: the data share of memory fills, the rest goes to
  * disk blocks as it comes; nothing moves. The host reads 1 MiB: memory is
@@ -99,7 +103,10 @@ int queue_put(struct queue *, const void *bytes, size_t n,
  */
 int queue_peek(struct queue *, struct iovec *iov, int max);
 
-/* n of those bytes were written. done is called for each frame finished. */
+/*
+ * n of those bytes were written. done is called for each frame finished; of
+ * frames that were joined (below) the first call tells the bytes of all.
+ */
 void queue_sent(struct queue *, size_t n, usec_t now,
     void (*done)(void *arg, const struct frame_tag *, uint64_t bytes,
 	usec_t waited),

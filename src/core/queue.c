@@ -21,6 +21,7 @@
 #define PIECE_SCRAP 4096u  /* less is not worth a piece of its own */
 #define SHRINK_MIN 64u	   /* slack worth a realloc */
 #define READ_DIRECT 4096u  /* shorter reads go through the cache */
+#define RUN_MAX (256u * 1024) /* bytes of frames that are joined on disk */
 #define LENT_MIN 64u
 #define LENT_MAX 8192u	   /* 256 KiB of frames of 32 bytes */
 
@@ -29,6 +30,7 @@ struct piece {
 	uint32_t len;
 	uint32_t at;	/* disk: offset in the block; heap: bytes it may hold */
 	uint32_t block; /* or BLOCK_NONE: heap, the bytes follow */
+	uint32_t count; /* of a frame's first: frames in it, 1 or a run's */
 };
 
 struct frame {
@@ -239,6 +241,7 @@ static void
 frame_init(struct frame *f, uint32_t cap)
 {
 	memset(f, 0, sizeof(*f));
+	f->first.count = 1;
 	f->first.at = cap;
 	f->first.block = BLOCK_NONE;
 }
@@ -536,6 +539,35 @@ open_shrink(struct queue *q)
 	p->at = p->len;
 }
 
+/*
+ * Small frames that nobody will look at one by one need not be described one
+ * by one: on disk, where they lie side by side, they become a run. Else the
+ * books of memory would be full long before the disk is.
+ */
+static void
+run_join(struct queue *q, struct frame *f)
+{
+	struct frame *run = f->prev;
+	struct piece *last;
+
+	if (run == NULL || (run == q->head && q->sent > 0) ||
+	    f->tag.class != FRAME_OTHER || run->tag.class != FRAME_OTHER ||
+	    !on_disk(&f->first) || run->bytes + f->bytes > RUN_MAX)
+		return;
+	for (last = &run->first; last->next != NULL; last = last->next)
+		continue;
+	if (!on_disk(last) || last->block != f->first.block ||
+	    last->at + last->len != f->first.at)
+		return;
+	list_remove(q, f);
+	last->len += f->first.len;
+	last->next = f->first.next;
+	run->bytes += f->bytes;
+	run->first.count += f->first.count;
+	q->extents--;
+	q_release(q, f);
+}
+
 void
 queue_seal(struct queue *q, const struct frame_tag *tag, usec_t now)
 {
@@ -553,6 +585,7 @@ queue_seal(struct queue *q, const struct frame_tag *tag, usec_t now)
 	list_insert(q, f, q->tail);
 	q->bytes += f->bytes;
 	q->frames++;
+	run_join(q, f);
 }
 
 void
@@ -958,13 +991,14 @@ queue_sent(struct queue *q, size_t n, usec_t now,
 		}
 		n -= (size_t)rest;
 		q->bytes -= rest;
-		q->frames--;
+		q->frames -= f->first.count;
 		q->sent = 0;
 		q->cur = NULL;
 		q->cur_off = 0;
 		list_remove(q, f);
-		if (done != NULL)
-			done(arg, &f->tag, f->bytes, waited(f->born, now));
+		for (uint32_t i = 0; i < f->first.count && done != NULL; i++)
+			done(arg, &f->tag, i == 0 ? f->bytes : 0,
+			    waited(f->born, now));
 		frame_free(q, f);
 	}
 	if (n > 0)
@@ -1023,7 +1057,7 @@ queue_drop(struct queue *q, struct frame *f)
 		return;
 	list_remove(q, f);
 	q->bytes -= f->bytes;
-	q->frames--;
+	q->frames -= f->first.count;
 	frame_free(q, f);
 	kit_trim(q);
 }
@@ -1047,6 +1081,7 @@ queue_replace(struct queue *q, struct frame *f, const void *bytes, size_t n,
 {
 	struct frame *made;
 	uint64_t old = f->bytes;
+	uint32_t count = f->first.count;
 
 	if (is_sending(q, f) || n == 0)
 		return -1;
@@ -1060,8 +1095,10 @@ queue_replace(struct queue *q, struct frame *f, const void *bytes, size_t n,
 	} else {
 		f->tag = *tag;
 		f->bytes = n;
+		f->first.count = 1;
 	}
 	q->bytes = q->bytes - old + n;
+	q->frames -= count - 1;
 	kit_trim(q);
 	return 0;
 }
@@ -1177,7 +1214,7 @@ check_list(const struct queue *q, struct sums *s)
 		must(s, gone < f->bytes, "frame sent and still there");
 		check_frame(q, f, s, gone);
 		s->bytes += f->bytes;
-		s->frames++;
+		s->frames += f->first.count;
 	}
 	must(s, q->tail == prev, "tail is not the last");
 	must(s, q->head != NULL || q->cur == NULL, "sending from no frame");
